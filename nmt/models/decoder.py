@@ -17,7 +17,7 @@ from nmt.models.cells import CELLS, Cell, ResetFirstCell, build_cell
 from nmt.models.memory import Memory, Past
 from nmt.ops.masks import dropout, dropout_mask
 from nmt.ops.recurrence import CellState
-from nmt.ops.steps import weight_gradients_at_once
+from nmt.ops.steps import run_steps
 
 
 class DecoderState(NamedTuple):
@@ -39,6 +39,10 @@ class Outputs(NamedTuple):
 
     vectors: Tensor  # (batch, target_length, output_size), the input of the output layer
     weights: Tensor  # (batch, target_length, source_length), the attention weights
+
+
+Step = tuple[tuple[Tensor, ...], DecoderState]
+"""The outputs of one step of `run_steps`, and the next state."""
 
 
 class DecoderShape(NamedTuple):
@@ -164,11 +168,11 @@ class ReadoutDecoder(Decoder):
         embedded = self._dropped_words(embedded)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         masks = self._masks_between(len(from_inputs), embedded)
-        steps = []
-        with weight_gradients_at_once() as loop:
-            for from_input, between in zip(from_inputs, masks, strict=True):
-                context, weights, state = self._recur(from_input, state, memory, between)
-                steps.append((self._output(state.layers), context, weights))
-        tops, contexts, attended = loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+
+        def step(state: DecoderState, from_input: Tensor, between: Sequence[Tensor]) -> Step:
+            context, weights, state = self._recur(from_input, state, memory, between)
+            return (self._output(state.layers), context, weights), state
+
+        tops, contexts, attended = run_steps(step, state, from_inputs, masks)
         vectors = self._read_out(tops, embedded, contexts)
         return Outputs(self._dropped(vectors, self.output_dropout), attended)

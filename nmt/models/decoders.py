@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt.config.schema import OrderName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, build_cell
-from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder
+from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
 from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
@@ -23,7 +23,7 @@ from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.recurrence import CellState
-from nmt.ops.steps import StepLinear, weight_gradients_at_once
+from nmt.ops.steps import StepLinear, run_steps
 
 
 class LuongDecoder(KeepsPacked[Product], Decoder):
@@ -88,20 +88,21 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         between = self._masks_between(len(from_inputs), embedded)
         if self.feed is None and not self.attention.recurrent:
             return self._at_once(from_inputs, state, memory, between)
-        vectors, weights = [], []
         rates = (self.fed_dropout, self.attentional_dropout, self.output_dropout)
         sizes = (self.output_size, self.combine.in_features, self.output_size)
         dropped = [
             self._step_masks(len(from_inputs), size, rate, from_inputs[0])
             for size, rate in zip(sizes, rates, strict=True)
         ]
-        with weight_gradients_at_once() as loop:
-            for from_input, masks, on_fed, *others in zip(from_inputs, between, *dropped, strict=True):
-                read = self._with_fed(from_input, state, on_fed)
-                vector, attended, state = self._recur(read, state, memory, masks, *others)
-                vectors.append(vector)
-                weights.append(attended)
-        return Outputs(*loop.outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1)))
+
+        def step(
+            state: DecoderState, from_input: Tensor, masks: Sequence[Tensor], on_fed: Tensor | None, *others: Tensor
+        ) -> Step:
+            read = self._with_fed(from_input, state, on_fed)
+            vector, weights, state = self._recur(read, state, memory, masks, *others)
+            return (vector, weights), state
+
+        return Outputs(*run_steps(step, state, from_inputs, between, *dropped))
 
     def _recur(
         self,
@@ -134,7 +135,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         self, from_inputs: Sequence[Tensor], first: Sequence[CellState], between: Sequence[Sequence[Tensor]]
     ) -> Tensor:
         """What the layers give at all steps, (batch, target_length, size), where nothing is fed."""
-        layers, tops = tuple(first), []
+        layers = tuple(first)
         if fused() and not self._cell(0).layer_normalisation:
             outputs = self._cell(0).sequence(torch.stack(tuple(from_inputs)), layers[0])
             for index in range(1, len(layers)):
@@ -142,11 +143,15 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
                 states = self._cell(index).sequence(self._cell(index).project(below), layers[index])
                 outputs = outputs + states if self.residual else states
             return outputs.transpose(0, 1)
-        with weight_gradients_at_once() as loop:
-            for from_input, masks in zip(from_inputs, between, strict=True):
-                layers = self._stack(self._cell(0)(from_input, layers[0]), layers, masks)
-                tops.append(self._output(layers))
-        return loop.outputs(torch.stack(tops, dim=1))[0]
+
+        def step(
+            layers: tuple[CellState, ...], from_input: Tensor, masks: Sequence[Tensor]
+        ) -> tuple[tuple[Tensor, ...], tuple[CellState, ...]]:
+            layers = self._stack(self._cell(0)(from_input, layers[0]), layers, masks)
+            return (self._output(layers),), layers
+
+        (tops,) = run_steps(step, layers, from_inputs, between)
+        return tops
 
     def _with_fed(self, from_input: Tensor, state: DecoderState, on_fed: Tensor | None = None) -> Tensor:
         """What the first cell reads, the embedded word being projected already: V h̃ is added where h̃ is fed, in

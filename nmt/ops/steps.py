@@ -12,10 +12,10 @@ pass comes first to `_Outputs`, which forgets what an earlier pass has left, the
 `_Weights`, which takes. No pass needs the one before it, and none has to ask for the gradients of the weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from torch.autograd.function import once_differentiable
 from nmt.ops.computing import computing, fused, now, rounded
 from nmt.ops.linear import Linear
 from nmt.ops.products import outer_products, product
+
+State = TypeVar("State")
 
 Kept = list[tuple[Tensor, Tensor]]
 """The inputs (…, input_size) of a layer and the gradients of its outputs (…, output_size), of the steps that a backward
@@ -57,7 +59,7 @@ _current: ContextVar[Loop | None] = ContextVar("loop", default=None)
 def weight_gradients_at_once() -> Iterator[Loop]:
     """Inside the block, every `StepLinear` forms its weight gradient once for all steps of the block.
 
-    What is read of the steps afterwards has to go through the loop's `outputs`, in one call.
+    What is read of the steps afterwards has to go through the loop's `outputs`, in one call: `run_steps` sees to it.
     """
     loop = Loop()
     token = _current.set(loop if torch.is_grad_enabled() and fused() else None)
@@ -65,6 +67,22 @@ def weight_gradients_at_once() -> Iterator[Loop]:
         yield loop
     finally:
         _current.reset(token)
+
+
+def run_steps(
+    step: Callable[..., tuple[Sequence[Tensor], State]], state: State, *of_steps: Iterable[Any]
+) -> tuple[Tensor, ...]:
+    """The outputs of all steps of a loop, whose `StepLinear`s form their weight gradients once.
+
+    `step` maps the state and what each of `of_steps` has for the step to its outputs, each (batch, …), and the next
+    state. The outputs of all steps are stacked: (batch, steps, …).
+    """
+    outputs = []
+    with weight_gradients_at_once() as loop:
+        for arguments in zip(*of_steps, strict=True):
+            of_step, state = step(state, *arguments)
+            outputs.append(of_step)
+    return loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*outputs, strict=True)))
 
 
 class StepLinear(Linear):
