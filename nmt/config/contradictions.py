@@ -48,14 +48,6 @@ def doubts(config: Config) -> list[str]:
             "training.validation.lowercase is false with subwords.lowercase: what the model writes has no capital "
             "letters, which counts as wrong wherever the references have them"
         )
-    pairs = _training_files(config)
-    why = dict.fromkeys(pairs, "is trained on, so that its scores are no test of forgetting")
-    why["data.valid"] = "chooses the checkpoints already"
-    for key, watched in _watched_files(config).items():
-        for name, pair in {**pairs, "data.valid": config.data.valid}.items():
-            shared = [path for path in (watched.source, watched.target) if path in (pair.source, pair.target)]
-            if shared:
-                warnings.append(f"{key}: {shared[0]} is a file of {name}, too, which {why[name]}")
     if config.training.vocabulary == "new" and validation.retain is not None:
         warnings.append(
             "training.validation.retain: with training.vocabulary: new, its limit is that of the model with its new "

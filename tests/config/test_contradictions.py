@@ -300,20 +300,6 @@ def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
     assert contradictions(parse_config(dump_config(config))) == [], "nor once every default is spelt out"
 
 
-def test_what_can_hardly_be_meant(load: Load) -> None:
-    """A file of training or validation that is watched, on whichever side of whichever corpus."""
-    files = "train: [{source: s, target: t}, {source: u, target: v}], valid: {source: x, target: y}"
-    watch = "[{name: old, source: a, target: v}, {name: new, source: x, target: y}, {name: good, source: a, target: b}]"
-    config = load(f"data: {{source_language: a, target_language: b, {files}, watch: {watch}}}")
-    found = [warning.replace(f"{config.data.valid.source.parent}/", "") for warning in doubts(config)]
-    assert found[0] == (
-        "data.watch.0: v is a file of data.train.1, too, which is trained on, so that its scores are no test of "
-        "forgetting"
-    )
-    assert found[1].endswith(" is a file of data.valid, too, which chooses the checkpoints already")
-    assert len(found) == 2
-
-
 @pytest.mark.parametrize(
     ("lowercase", "validation", "warnings"),
     [("false", "", 0), ("true", "validation: {lowercase: true}", 0), ("true", "", 1)],
