@@ -21,29 +21,23 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import run
+from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
 from nmt.cli.long_lines import LongLines
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.parsers.translate import PROGRAM, parser
-from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
-from nmt.cli.shard_request import read_merge
-from nmt.cli.shards import Block, block_of, finish_block
 from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
+from nmt.decoding.chunks import Chunks, Description, Job, file_states, grouped, merge, translate_chunks
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
 from nmt.documents.formats import Format
 from nmt.errors import UserError, checked, counted
-from nmt.jobs.in_parts import translate_in_parts
-from nmt.jobs.resuming import Job, remove_idle
-from nmt.jobs.shards import merge
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes, joined, reported_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
-
-Translate = Callable[..., Iterator[list[Translation]]]  # lines, with what stands beside them, and `first` or `waiting`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,58 +52,73 @@ def _translate(arguments: Sequence[str] | None) -> int:
         return _translate_as_one(options, processes)
 
 
-def _translate_as_one(options: argparse.Namespace, team: Processes) -> int:
+def _translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
     """Translate as one of the processes."""
     if options.merge:
-        outputs = team.together(lambda: checked(read_merge(options, parser(), processes=team.size)))
-        shards = counted(merge(outputs, main=MAIN), "shard")
-        print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards}; their files may be deleted", file=sys.stderr)
+        outputs = processes.together(lambda: read_merge(options, parser(), processes=processes.size))
+        _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
         return 0
-    request = team.together(lambda: checked(read_request(options, team)))
+    request = processes.together(lambda: checked(read_request(options, processes)))
     if request.format != "text":
         return _translate_document(request, request.format)
-    long = LongLines()
-    block: Block | None = None
-    if request.shard is not None:
-        block = team.together(lambda: block_of(request, _load(request, long)))
-        if request.lines and block.lines == 0 and team.is_first:
-            why = f"{request.source} can be divided into {block.pieces} at most, with these --batch-tokens"
-            print(f"{PROGRAM}: warning: shard {request.shard} is empty: {why}", file=sys.stderr)
-    code = 0
-    if request.parts is None:
-        _translate_in_one_piece(request, block, long)
+    if request.cutting is None:
+        _translate_in_one_piece(request)
     else:
-        job = team.together(partial(_job, request, request.parts, block))
-        load, write = partial(_load_for_chunks, request, block, long), partial(_write_part, request, block)
-        tell = partial(long.tell, PROGRAM, lines=job.lines)
-        code = translate_in_parts(job, team, load=load, write=write, note=long.taken, tell=tell)
-    if block is not None and code == 0 and team.is_first:
-        finish_block(request, block)
-    return code
+        _translate_in_chunks(request, request.cutting, processes)
+    return 0
 
 
-def _translate_in_one_piece(request: Request, block: Block | None, long: LongLines) -> None:
-    if not outputs_inside(folder := parts_folder(request.output), {MAIN: request.output, **vars(request.alignments)}):
-        remove_idle(folder)
-    translator = _load(request, long) if block is None else block.translator
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def _translate_in_one_piece(request: Request) -> None:
+    long = LongLines()
+    translator = _load(request, long)
     lines: Iterator[str]
     if request.source is None:
         stream = Lines(sys.stdin.fileno())
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(request.source), None
-    beside = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-    first, total = 0, request.lines
-    if block is not None:
-        first, total = block.first, block.lines
-        lines = islice(lines, first, first + total)
-        beside = {keyword: islice(text, first, first + total) for keyword, text in beside.items()}
-    translate: Translate = partial(translator.translate, options=request.options)
+    beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
     at_once = (lambda: True) if request.flush else waiting
-    translations = translate(long.among(lines), **beside, first=first, waiting=at_once)
+    translations = translator.translate(long.among(lines), request.options, **beside, waiting=at_once)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
-    _write(request, tqdm(translations, total=total, unit=" lines", disable=not watched), request.files, first)
+    _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
     long.tell(PROGRAM, long.taken(), long.lines)
+
+
+def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
+    """Translate what belongs to this process, and perhaps this shard, of a text that is cut."""
+    assert request.source is not None
+    long = LongLines()
+    translator = processes.together(partial(_load, request, long))
+    job = processes.together(partial(_job, request, cutting, translator))
+    count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
+    if 0 < count < workers and processes.is_first:
+        _say(f"warning: {counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more")
+    source = _NumberedLines(request.source)
+    beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
+
+    def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> int:
+        texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
+        numbered = long.among(source.lines(first, count))
+        translations = translator.translate(numbered, request.options, first=first, **texts)
+        _write(request, _advancing(translations, advance), files, first)
+        return long.taken()
+
+    noted = translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
+    if processes.is_first:
+        long.tell(PROGRAM, noted, sum(job.chunks.span(chunk)[1] for chunk in job.mine()))
+        if cutting.shard is not None:
+            _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
+
+
+def _advancing(translations: Iterable[list[Translation]], advance: Callable[[], object]) -> Iterator[list[Translation]]:
+    for translation in translations:
+        yield translation
+        advance()
 
 
 @enough_memory(MEMORY)
@@ -130,18 +139,30 @@ def _translate_document(request: Request, form: Format) -> int:
     return 0
 
 
-def _job(request: Request, parts: PartsRequest, block: Block | None) -> Job:
-    """The same as a job in parts, which knows its files by their contents."""
-    return Job(
-        program=PROGRAM,
-        folder=parts_folder(request.output),
-        lines=(request.lines or 0) if block is None else block.lines,
-        outputs=request.files,
-        texts=request.texts() if block is None else block.texts,
-        facts=facts_of(request.command, request.models.paths) if block is None else block.facts,
-        chunk_lines=parts.chunk_lines,
-        resume=parts.resume,
-    )
+def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
+    """The same as a job in chunks, which knows its files by their contents.
+
+    A chunk ends where lines that are translated together do, so that it has the batches that it has in the whole text,
+    and its translations are the same bit for bit; unless the user says how many lines it has.
+
+    Raises UserError, before any chunk is translated, for a line that cannot have its prefix or constraints.
+    """
+    assert request.source is not None
+    states = file_states([request.source, *request.beside.values()])
+    batch_tokens = request.options.decoding(translator.decoding).batch_tokens
+    facts = facts_of(request.command, request.models.paths, batch_tokens=batch_tokens)
+    lines = read_lines(request.source)
+    if cutting.chunk_lines is None:
+        sizes = grouped(translator.together(lines, request.options))
+    else:
+        each, total = cutting.chunk_lines, request.lines or 0
+        sizes = [min(each, total - first) for first in range(0, total, each)]
+    if request.beside:
+        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+        for _ in translator.read(read_lines(request.source), request.options, **texts):
+            pass
+    chunks = Chunks(request.output, Description(facts, list(request.files), sizes))
+    return Job(chunks, request.files, states, cutting.shard)
 
 
 @enough_memory(MEMORY)
@@ -156,34 +177,6 @@ def _load(request: Request, long: LongLines) -> Translator:
     if sentence_language(options, translator.languages) is None:
         long.watch(translator)
     return translator
-
-
-def _load_for_chunks(
-    request: Request, block: Block | None, long: LongLines
-) -> Callable[[int, int], Iterator[list[Translation]]]:
-    """Load what translates a number of lines of the source, or of a block of it, starting with a first one.
-
-    Raises UserError, before any of them is, for a line that cannot have its prefix or constraints.
-    """
-    assert request.source is not None
-    translator = _load(request, long) if block is None else block.translator
-    begin, end = (0, None) if block is None else (block.first, block.first + block.lines)
-    translate: Translate = partial(translator.translate, options=request.options)
-    if request.beside:
-        texts: dict[str, Any] = {
-            keyword: islice(read_lines(path), begin, end) for keyword, path in request.beside.items()
-        }
-        lines = islice(read_lines(request.source), begin, end)
-        for _ in translator.read(lines, request.options, first=begin, **texts):
-            pass
-    source = _NumberedLines(request.source)
-    beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
-
-    def translate_chunk(first: int, count: int) -> Iterator[list[Translation]]:
-        texts = {keyword: text.lines(begin + first, count) for keyword, text in beside.items()}
-        return translate(long.among(source.lines(begin + first, count)), first=begin + first, **texts)
-
-    return translate_chunk
 
 
 class _NumberedLines:
@@ -205,21 +198,10 @@ class _NumberedLines:
         return lines
 
 
-def _write_part(
-    request: Request,
-    block: Block | None,
-    translations: Iterable[list[Translation]],
-    files: Mapping[str, str],
-    first: int,
-) -> int:
-    """Like `_write`, with a `first` line that is counted from the beginning of the block."""
-    return _write(request, translations, files, first if block is None else block.first + first)
-
-
 @enough_memory(MEMORY)
-def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> int:
-    """Write translations, starting with that of line `first`, to `files`; returns how many lines each of them got."""
-    written, n_best = 0, request.options.n_best
+def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> None:
+    """Write translations, starting with that of line `first`, to `files`."""
+    n_best = request.options.n_best
     hard, soft = (files.get(kind) for kind in FILES)
     outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
     with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
@@ -228,8 +210,6 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
             file.flush()
             alignments = (hypothesis.soft_alignment for hypothesis in hypotheses)
             write_alignments([alignment for alignment in alignments if alignment is not None])
-            written += len(hypotheses)
-    return written
 
 
 def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
+from nmt.cli.cutting import MAIN, Cutting, Options, read_cutting
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import (
     missing,
@@ -27,8 +28,6 @@ from nmt.cli.options import (
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.translate import PROGRAM
-from nmt.cli.parts_request import MAIN, Options, PartsRequest, read_parts
-from nmt.cli.shard_request import read_shard, with_names_of
 from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import old_line_ends, read_lines, returns_inside
 from nmt.decoding.options import TranslationOptions
@@ -37,8 +36,6 @@ from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
 from nmt.errors import Checking, caught, checked, counted, nothing_at
-from nmt.jobs.records import State, file_states
-from nmt.jobs.shards import Shard, record_of
 from nmt.processes import Processes
 
 _FIRST_LINES = 10  # of a text, by which a document is told
@@ -59,27 +56,18 @@ class Request:
     alignments: AlignmentOutputs
     scores: bool
     flush: bool
-    parts: PartsRequest | None  # None: translate in one piece
-    shard: Shard | None  # None: translate the whole text
-    command: Options  # what the command was given, with the names of the shard's outputs
+    cutting: Cutting | None  # None: translate in one piece
+    command: Options  # what the command was given
 
     @property
     def files(self) -> dict[str, str]:
         """The files to write, by kind."""
         return {MAIN: self.output, **self.alignments.files}
 
-    def texts(self) -> dict[str, State]:
-        """The states of the texts to read."""
-        return file_states({str(path): str(path) for path in (self.source, *self.beside.values())})
-
 
 def read_request(options: argparse.Namespace, team: Processes) -> Checking[Request]:
     """Check the arguments of one process of the team, and count the lines."""
     values = vars(options)
-    shard = yield from read_shard(values)
-    if shard is not None:
-        values = with_names_of(shard, values)
-        options = argparse.Namespace(**values)
     checked(_read_twice(values))
     how = yield from read_how(values)
     form: Format = "text" if options.format is None else options.format
@@ -114,10 +102,7 @@ def read_request(options: argparse.Namespace, team: Processes) -> Checking[Reque
     others.append(("--glossary", options.glossary))
     others += [(f"--{name}", values[name]) for name in BESIDE]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
-    outputs = {"--output": options.output}
-    if shard is not None:
-        outputs["the record of --output"] = record_of(options.output)
-    yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
+    yield from alignments.check(others=(yield from check_outputs({"--output": options.output}, others=others)))
     lines = None
     if form == "text":
         lines = yield from caught(partial(_count, source, warn=warn), None)
@@ -139,7 +124,9 @@ def read_request(options: argparse.Namespace, team: Processes) -> Checking[Reque
         )
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
-    parts = yield from read_parts(values, processes=team.size)
+    problems: list[str] = []
+    cutting = read_cutting(values, problems, processes=team.size)
+    yield from problems
     if options.format is None and lines and source is not None:
         _warn_of_document(source, warn)
     return Request(
@@ -161,8 +148,7 @@ def read_request(options: argparse.Namespace, team: Processes) -> Checking[Reque
         alignments=alignments,
         scores=options.scores,
         flush=options.flush,
-        parts=parts,
-        shard=shard,
+        cutting=cutting,
         command=values,
     )
 

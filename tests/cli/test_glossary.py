@@ -69,16 +69,3 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
     assert complaints("--glossary", str(terms)) == [
         f"{terms}, line 1: 1 column; expected a term, a tab, and its translation"
     ]
-
-
-def test_another_glossary_is_another_translation(
-    model: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nmt.cli.parsers.translate import parser
-    from nmt.cli.parts_request import facts_of
-
-    options = vars(parser().parse_args(["--input", str(folder / "in"), "--glossary", str(folder / "terms")]))
-    before = facts_of(options, [])
-    assert before["--glossary"].startswith("content ")
-    (folder / "terms").write_text("dog\tball\n")
-    assert facts_of(options, [])["--glossary"] != before["--glossary"]

@@ -77,7 +77,7 @@ def test_chunks_of_a_translation_that_was_stopped_count(make, capsys, monkeypatc
     model = make(12)
     with stopped_at_the_third_chunk(monkeypatch):
         assert warnings(capsys, model, "--chunk-lines", 1, code=143) == []
-    (warning,) = warnings(capsys, model, "--resume")
+    (warning,) = warnings(capsys, model, "--chunk-lines", 1)
     assert "warning: 2 of 4 lines have" in warning
 
 

@@ -8,7 +8,6 @@ import pytest
 from nmt.cli.translate import main
 from nmt.models.model_file import load_model, save_model
 from tests.random_model import save_random_model
-from tests.translating import stopped_at_the_third_chunk
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -61,17 +60,6 @@ def test_lines_of_a_pipe(model, source, expected, monkeypatch, capfdbinary) -> N
     assert capfdbinary.readouterr().out.decode().split("\n")[:-1] == expected
 
 
-def test_a_stopped_translation_goes_on_with_the_same_option_only(model, source, expected, monkeypatch, capsys) -> None:
-    with stopped_at_the_third_chunk(monkeypatch):
-        translated(model, source, "--split-sentences", "--chunk-lines", 2, code=143)
-    capsys.readouterr()
-    translated(model, source, "--resume", code=2)
-    assert "--split-sentences: given there, not given here" in capsys.readouterr().err
-    translated(model, source, "--resume", "--split-sentences", "de", code=2)
-    assert "--split-sentences: given there, de here" in capsys.readouterr().err
-    assert translated(model, source, "--resume", "--split-sentences") == expected
-
-
 def test_a_name_that_is_no_language(model, source, capsys) -> None:
     translated(model, source, "--split-sentences", "English", code=2)
     assert "'English' is no code of a language; name" in capsys.readouterr().err
@@ -82,7 +70,7 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     for options in ((), ("--chunk-lines", 2)):
         translated(other, source, "--split-sentences", *options, code=2)
         assert "the model's data.source_language: 'Martian' is no code" in capsys.readouterr().err
-        assert not source.with_name("output.parts").exists()
+        assert not list(source.parent.glob("*.chunks-*"))
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
 

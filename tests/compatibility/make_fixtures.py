@@ -22,7 +22,6 @@ from safetensors.torch import save_file
 
 from nmt import __version__
 from nmt.cli import score, shortlist, train, translate
-from nmt.jobs.parts import Parts
 from nmt.training.checkpoint import read_state
 from nmt.training.trainer import Trainer
 
@@ -124,18 +123,6 @@ def stop_after(updates: int) -> None:
     Trainer._update = update  # type: ignore[method-assign]
 
 
-def stop_after_chunk(number: int) -> None:
-    """Let the process be asked to stop, as by SIGTERM, once a translation has finished a chunk."""
-    finish = Parts.finish
-
-    def finish_and_stop(self: Parts, chunk: int, *, lines: int) -> None:
-        finish(self, chunk, lines=lines)
-        if chunk == number:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    Parts.finish = finish_and_stop  # type: ignore[method-assign]
-
-
 def trained(folder: Path, name: str, output: str, *more: str) -> int:
     arguments = ["--config", f"{folder / name}.yaml", "--output", str(folder / output), "--device", "cpu", *more]
     return train.main(arguments)
@@ -171,13 +158,6 @@ def main() -> None:
     model = version / "bahdanau.safetensors"
     few = ["--translations", "10", "--most-frequent", "20"]
     assert shortlist.main(["--model", str(model), *corpus, *few, "--output", str(version / "bahdanau.shortlist")]) == 0
-
-    stop_after_chunk(1)
-    output = folder / "translation"
-    arguments = ["--model", str(version / "luong.safetensors"), "--input", str(version / "valid.en"), "--device", "cpu"]
-    arguments += ["--output", str(output), "--alignments", f"{output}.links", "--chunk-lines", "3"]
-    assert translate.main(arguments) == 128 + signal.SIGTERM
-    shutil.copytree(f"{output}.parts", version / "translation.parts", ignore=shutil.ignore_patterns(".lock"))
 
     ignored = shutil.ignore_patterns(".lock", "train.log", "tensorboard", "best.safetensors")
     shutil.copytree(folder / "run", version / "run", ignore=ignored)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from nmt.cli import parts_request, score, train, translate
+from nmt.cli import score, train, translate
 from nmt.training.checkpoint import read_state
 
 HERE = Path(__file__).resolve().parent
@@ -61,22 +61,6 @@ def test_a_shortlist_is_read(release: Path, tmp_path: Path) -> None:
     arguments += ["--shortlist", str(release / "bahdanau.shortlist"), "--output", str(tmp_path / "translated")]
     assert translate.main([*arguments, "--device", "cpu"]) == 0
     assert len((tmp_path / "translated").read_text(encoding="utf-8").splitlines()) == 12
-
-
-@each_release
-def test_a_translation_in_parts_is_resumed(
-    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As long as nothing that decides about the outputs is different, such as the version."""
-    monkeypatch.setattr(parts_request, "__version__", release.name)
-    shutil.copytree(release / "translation.parts", tmp_path / "translated.parts")
-    output = tmp_path / "translated"
-    arguments = ["--model", str(release / "luong.safetensors"), "--input", str(release / "valid.en"), "--device", "cpu"]
-    arguments += ["--output", str(output), "--alignments", str(tmp_path / "links")]
-    assert translate.main([*arguments, "--resume"]) == 0
-    assert capsys.readouterr().err == "nmt-translate: resuming: 2 of 4 chunks are finished\n"
-    assert output.read_bytes() == (release / "luong.translated").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "translated"]
 
 
 @pytest.mark.parametrize("cache", ["kept", "gone"])

@@ -124,7 +124,7 @@ def test_standard_output_by_the_name_of_a_device(folder: Path, model: Path) -> N
     first, *rest = (folder / "log").read_text(encoding="utf-8").splitlines()
     assert (first, len(rest)) == ("precious", 1)
     assert message(done.stderr.decode().splitlines()).endswith(
-        "--output /dev/stdout: --resume needs a file, beside which finished parts are kept"
+        "--output /dev/stdout: --resume needs a file, beside which chunks are kept"
     )
     done = shell(model, "--input source --output /dev/stdout --alignments log", "{} >>log")
     assert "--alignments log: would overwrite --output /dev/stdout" in message(done.stderr.decode().splitlines())

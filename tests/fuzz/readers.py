@@ -290,7 +290,7 @@ def prepare_shortlist(folder: Path) -> OneCase:
     return one_case
 
 
-# ------------------------------------------------------------------------------------------------- runs and their parts
+# ------------------------------------------------------------------------------------------------- runs and chunks
 
 
 def _exit_code(main: Callable[[Sequence[str]], int], options: Sequence[object]) -> int:
@@ -323,22 +323,22 @@ def prepare_state(folder: Path) -> OneCase:
     return one_case
 
 
-def prepare_parts(folder: Path) -> OneCase:
-    """A file among the parts of a translation that was stopped, and is resumed: no line is lost or changed."""
+def prepare_chunks(folder: Path) -> OneCase:
+    """A file among the chunks of a translation that was stopped, and goes on: no line is lost or changed."""
     options = translate_partly(folder)
-    output, parts = folder / "output", folder / "output.parts"
+    output, (chunks,) = folder / "output", folder.glob("output.chunks-*")
     kept, right = folder / "kept", (folder / "right").read_bytes()
-    shutil.copytree(parts, kept)
+    shutil.copytree(chunks, kept)
     translator = Translator.load(folder / "model.safetensors")
     Translator.load = lambda *_, **__: translator  # type: ignore[method-assign] - a case's time is not for that
 
     def one_case(case: bytes) -> None:
         output.unlink(missing_ok=True)
-        shutil.rmtree(parts, ignore_errors=True)
-        shutil.copytree(kept, parts)
-        _damage(parts, case)
-        if _exit_code(translate, [*options, "--resume"]) == 0 and output.read_bytes() != right:
-            raise Broken("a damaged part is joined, in silence")
+        shutil.rmtree(chunks, ignore_errors=True)
+        shutil.copytree(kept, chunks)
+        _damage(chunks, case)
+        if _exit_code(translate, options) == 0 and output.read_bytes() != right:
+            raise Broken("a damaged chunk is joined, in silence")
 
     return one_case
 
@@ -357,5 +357,5 @@ PREPARE: dict[str, Callable[[Path], OneCase]] = {
     "subwords": prepare_subwords,
     "shortlist": prepare_shortlist,
     "state": prepare_state,
-    "parts": prepare_parts,
+    "chunks": prepare_chunks,
 }

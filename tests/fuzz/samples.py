@@ -23,8 +23,8 @@ from nmt.config.schema import Config, SubwordsConfig
 from nmt.config.yaml_text import write_yaml
 from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.chunks import Chunks
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
-from nmt.jobs import parts as parts_module
 from nmt.models.model_file import ModelFile, load_model, save_model
 from nmt.models.seq2seq import build_model
 from nmt.training import checkpoint as checkpoint_module
@@ -179,19 +179,19 @@ def run_files() -> Iterator[tuple[str, bytes]]:
 
 
 def translate_partly(folder: Path) -> list[str]:
-    """Parts in `folder` of a translation that was stopped, and the file `right`; returns the options but --resume."""
+    """Chunks in `folder` of a translation that was stopped, and the file `right`; returns the options."""
     model, source = save_model_file(folder / "model.safetensors"), folder / "input"
     source.write_text(text(9))
     options = ["--model", str(model), "--input", str(source), "--output", str(folder / "output"), "--chunk-lines", "3"]
-    with _replaced(parts_module.Parts, "join", _stopped):
+    with _replaced(Chunks, "join", _stopped):
         translate(options)
-    kept = folder / "kept for now"
-    shutil.copytree(folder / "output.parts", kept)
+    (chunks,) = folder.glob("output.chunks-*")
+    shutil.copytree(chunks, kept := folder / "kept for now")
     with redirect_stderr(io.StringIO()):
-        assert translate([*options, "--resume"]) == 0
+        assert translate(options) == 0
     (folder / "output").rename(folder / "right")
-    kept.rename(folder / "output.parts")
-    for last in sorted((folder / "output.parts").glob("000002.*")):
+    kept.rename(chunks)
+    for last in chunks.glob("000002.*"):
         last.unlink()  # one chunk is left to do
     return options
 
@@ -200,11 +200,10 @@ def _stopped(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def part_files() -> Iterator[tuple[str, bytes]]:
+def chunk_files() -> Iterator[tuple[str, bytes]]:
     """Names and contents of the files of a translation that was stopped."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         translate_partly(folder)
-        for file, content in _files(folder / "output.parts"):
-            if file != ".lock":
-                yield file, content
+        (chunks,) = folder.glob("output.chunks-*")
+        yield from _files(chunks)

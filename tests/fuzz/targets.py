@@ -97,7 +97,7 @@ def _state(seeds: Seeds) -> SearchStrategy[bytes]:
     return st.one_of(named(files), state, state)
 
 
-def _part(name: str, content: bytes) -> SearchStrategy[bytes]:
+def _chunk(name: str, content: bytes) -> SearchStrategy[bytes]:
     if name.endswith(".json"):
         return json_texts(content.decode()).map(lambda text: text.encode("utf-8", "replace"))
     return damaged(content)
@@ -222,10 +222,10 @@ TARGETS = {
         ),
         Target("state", readers.prepare_state, lambda: _as_seeds(samples.run_files), _state, 12, True),
         Target(
-            "parts",
-            readers.prepare_parts,
-            lambda: _as_seeds(samples.part_files),
-            lambda seeds: named({name: _part(name, content) for name, content in _by_name(seeds).items()}),
+            "chunks",
+            readers.prepare_chunks,
+            lambda: _as_seeds(samples.chunk_files),
+            lambda seeds: named({name: _chunk(name, content) for name, content in _by_name(seeds).items()}),
             15,
             False,
         ),

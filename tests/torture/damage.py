@@ -29,7 +29,7 @@ class Read(NamedTuple):
     at: tuple[float, float] = (0.72, 0.92)  # the share of the job after which it is stopped
 
 
-TEXT = "told: the file is another one, or no text any more; a folder of finished parts keeps to what it began with"
+TEXT = "told: the file is another one, or no text any more; finished chunks of another one are refused"
 CACHE = "same: said, and rebuilt from the corpus"
 READS = {
     "the user's configuration": Read("training", "train.yaml", "told: another one, or none", ("configuration",)),
@@ -56,14 +56,10 @@ READS = {
     "the text to translate": Read("translation", "text", TEXT, ("--input",), (0.3, 0.7)),
     "the dictionary": Read("translation", "dictionary", TEXT, ("--dictionary",), (0.3, 0.7)),
     "the constraints": Read("translation", "constraints", TEXT, ("--constraints",), (0.3, 0.7)),
-    "a part's output": Read("translation", "out.parts/*.output", "same: translated again", at=(0.3, 0.7)),
-    "a part's alignments": Read("translation", "out.parts/*.alignments", "same: translated again", at=(0.3, 0.7)),
-    "the parts' records": Read(
-        "translation", "out.parts/*.json", "same, or told: refused, the way out is said", ("out.parts",), (0.3, 0.7)
-    ),
-    "the joined parts' record": Read(
-        "translation", "out.parts/joined.json", "same, or told: refused", ("out.parts",), (0.88, 0.97)
-    ),
+    "a chunk's output": Read("translation", "out.chunks-*/*.output", "same: translated again", at=(0.3, 0.7)),
+    "a chunk's alignments": Read("translation", "out.chunks-*/*.alignments", "same: translated again", at=(0.3, 0.7)),
+    "a chunk's record": Read("translation", "out.chunks-*/*.record", "same: translated again", at=(0.3, 0.7)),
+    "the chunks' description": Read("translation", "out.chunks-*/job.json", "same: written again", at=(0.3, 0.7)),
 }
 EVALUATED = {"hypotheses": "out", "references": "reference", "alignments": "out.align", "gold alignments": "gold"}
 

@@ -24,9 +24,10 @@ TRAINING = {
     "opening the folder": r"run",
 }
 TRANSLATION = {
-    "a part's write": r"out\.parts/\.?\d{6}\.",
-    "the parts' records": r"out\.parts/",
-    "joining the parts": r"out\.?",
+    "a chunk's record": r"out\.chunks-\w+/\.?\d{6}\.record",
+    "a chunk's write": r"out\.chunks-\w+/\.?\d{6}\.",
+    "the chunks' description": r"out\.chunks-\w+",
+    "joining the chunks": r"out\.?",
 }
 FILES = {"training": TRAINING, "fine-tuning": {"the origin's copy": r"run/\.?init_from"}, "translation": TRANSLATION}
 # Of a training: a function, and those of its calls that are meant.

@@ -80,8 +80,8 @@ def _others() -> Iterator[Row]:
     for job in ("training", "translation"):
         yield Row(KILLS, "kill -9", f"any time, {job}", kills.any_time(job, fresh=False))
         yield Row(KILLS, "kill -9", f"any time, {job}, a fresh process", kills.any_time(job, fresh=True), most=10)
-    yield Row(OTHERS, "two in one folder", "training", together.in_one_place("training"))
-    yield Row(OTHERS, "two of one output", "translation", together.in_one_place("translation"))
+    yield Row(OTHERS, "two in one folder", "training", together.in_one_folder)
+    yield Row(OTHERS, "two of one output", "translation", together.to_one_output)
     yield Row(OTHERS, "two make one cache", "preparing", together.making_one_cache)
 
 

@@ -4,7 +4,7 @@ All paths in it are relative, so that each trial has a copy of its own to break.
 
     corpus/…, train.yaml            a training of 9 updates in run/, with every random state
     model.safetensors, tune.yaml    its best model, and a fine-tuning of it, in run/ too
-    translator.safetensors          a random model, with which text is translated in parts, by a shortlist and more
+    translator.safetensors          a random model, with which text is translated in chunks, by a shortlist and more
 """
 
 import json
@@ -130,7 +130,7 @@ class Scene:
         whole = self.whole(job)
         if job == "translation":
             changed = [name for name in TRANSLATION if _content(whole / name) != _content(folder / name)]
-            return changed + (["out.parts"] if (folder / "out.parts").exists() else [])
+            return changed + [path.name for path in folder.glob("out.chunks-*")]
         return run_differences(whole / "run", folder / "run")
 
     def leftovers(self, job: str, folder: Path) -> list[str]:

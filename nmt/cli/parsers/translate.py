@@ -15,7 +15,6 @@ from nmt.cli.parsers.shared import (
     add_speed_options,
     add_unknown_word_options,
 )
-from nmt.jobs.parts import CHUNKS, MOST_CHUNKS, MOST_LINES
 
 PROGRAM = "nmt-translate"
 
@@ -126,15 +125,15 @@ def _add_parts_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--resume",
         action="store_true",
-        help="keep finished chunks of the input in the folder OUTPUT.parts until all are done, and go on from those "
-        "that are there; begin if there are none",
+        help="keep finished chunks of the input in a folder beside OUTPUT until all are done, so that the same command "
+        "goes on from those that are there",
     )
     group.add_argument(
         "--chunk-lines",
         metavar="N",
-        help="lines of a chunk, which is translated by one process and kept when it is finished (default: at most "
-        f"{MOST_LINES}, more only where that makes over {MOST_CHUNKS} chunks, and at least {CHUNKS} chunks for each "
-        "process). Like --resume it makes a translation by one process one that can be resumed",
+        help="lines of a chunk, which is translated by one process and kept when it is finished (default: as many as "
+        "are translated together, so that cutting changes no bit; another number may change the last digit of a score, "
+        "and a small one suits many processes). It implies --resume",
     )
 
 
@@ -143,12 +142,12 @@ def _add_shard_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--shard",
         metavar="I/N",
-        help="translate block I, counted from 1, of N blocks of lines that the input is divided into, without knowing "
-        "of the others: to OUTPUT.I-of-N, with a record in OUTPUT.I-of-N.json, and so with the files of alignments",
+        help="translate every N-th chunk of the input from the I-th on, counted from 1, without knowing of the others, "
+        "and keep them in a folder beside OUTPUT, which all shards share or which is then copied together",
     )
     group.add_argument(
         "--merge",
         action="store_true",
-        help="make --output, and the files of alignments, of the files of all shards, translating nothing: give the "
+        help="make --output, and the files of alignments, of the chunks of all shards, translating nothing: give the "
         "same names as with --shard. Tells what is missing, damaged, or of another model, text, or option",
     )

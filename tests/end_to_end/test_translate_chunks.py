@@ -67,9 +67,14 @@ def workers(output: Path) -> dict[int, int]:
     return processes
 
 
-def wait_for_a_chunk(parts: Path) -> None:
+def finished(folder: Path) -> list[Path]:
+    """The records of the chunks that are kept in a folder."""
+    return sorted(folder.glob("out.chunks-*/*.record"))
+
+
+def wait_for_a_chunk(folder: Path) -> None:
     deadline = time.monotonic() + 120
-    while next(parts.glob("*.done"), None) is None:
+    while not finished(folder):
         assert time.monotonic() < deadline, "no chunk in time"
         time.sleep(0.005)
 
@@ -87,50 +92,57 @@ def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes,
 
 
 def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
-    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    output = tmp_path / "out"
     job = Job(2, "translate", *arguments, "--output", output, "--chunk-lines", 1)
     try:
-        wait_for_a_chunk(parts)
+        wait_for_a_chunk(tmp_path)
     finally:
         job.kill()
-    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
-    assert 0 < len(done) < LINES
+    done = len(finished(tmp_path))
+    assert 0 < done < LINES
     assert not output.exists()
-    code, errors = Job(3, "translate", *arguments, "--output", output, "--resume").finish()
+    code, errors = Job(3, "translate", *arguments, "--output", output, "--chunk-lines", 1).finish()
     assert code == 0, errors
-    assert errors.count(f"nmt-translate: resuming: {len(done)} of {LINES} chunks are finished") == 1
+    assert errors.count(f"nmt-translate: resuming: {done} of {LINES} chunks are finished") == 1
     assert output.read_bytes() == whole
-    assert not parts.exists()
+    assert not finished(tmp_path)
 
 
 def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
-    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    output = tmp_path / "out"
     process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
-    wait_for_a_chunk(parts)
-    os.kill(workers(output)[0], signal.SIGSTOP)  # it would finish all before torchrun has noticed
+    wait_for_a_chunk(tmp_path)
     os.kill(workers(output)[1], signal.SIGKILL)
-    time.sleep(0.5)
-    os.kill(workers(output)[0], signal.SIGCONT)
     code, errors = finish(process)
     assert code != 0
-    assert "nmt-translate: process 0 of 2 stopped by SIGTERM; " in errors
-    assert f" of {LINES} chunks are kept in {parts}, continue with --resume" in errors
-    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
+    assert "nmt-translate: terminated; " in errors
+    assert f" of {LINES} chunks are kept in {tmp_path / 'out.chunks-'}" in errors
+    done = len(finished(tmp_path))
     assert main([*arguments, "--output", str(output)]) == 2
-    assert {path: path.stat().st_mtime_ns for path in parts.glob("*.done")} == done
-    assert main([*arguments, "--output", str(output), "--resume"]) == 0
+    assert len(finished(tmp_path)) == done
+    assert main([*arguments, "--output", str(output), "--chunk-lines", "1"]) == 0
     assert output.read_bytes() == whole
 
 
 def test_torchrun_restarts_what_was_killed(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
-    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    output = tmp_path / "out"
     process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
-    wait_for_a_chunk(parts)
+    wait_for_a_chunk(tmp_path)
     os.kill(workers(output)[0], signal.SIGKILL)
     code, errors = finish(process)
     assert code == 0, errors
     assert "nmt-translate: resuming: " in errors
+    assert output.read_bytes() == whole
+
+
+def test_a_shard_in_two_processes(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    for number, processes in ((1, 1), (2, 2)):
+        shard = ("--shard", f"{number}/2", "--chunk-lines", 5)
+        code, errors = Job(processes, "translate", *arguments, "--output", output, *shard).finish()
+        assert code == 0, errors
+    assert main(["--merge", "--output", str(output)]) == 0
     assert output.read_bytes() == whole
 
 

@@ -1,0 +1,151 @@
+"""How nmt-translate cuts a long translation: --resume, --chunk-lines, --shard, --merge, and the processes of torchrun.
+
+`nmt.decoding.chunks` knows how chunks are kept, shared, and joined.
+"""
+
+import argparse
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt import __version__
+from nmt.cli.alignment_outputs import FILES
+from nmt.cli.options import read_count
+from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
+from nmt.cli.parsers.parser import option_name
+from nmt.cli.parsers.shared import END_LINKS, PRECISIONS
+from nmt.data.corpus import digests
+from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
+from nmt.errors import checked, collected, refuse
+
+MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES
+OUTPUTS = (MAIN, *FILES, "plot_alignments")
+# These change no more than rounding does
+UNIMPORTANT = {MAIN, "resume", "shard", "merge", "device", "batch_tokens", "batch_sentences"}
+# The same as leaving the option out
+USUAL = {
+    "precision": PRECISIONS[0],
+    "alignment_step": "this",
+    "end_links": END_LINKS,
+    "ensemble": "log-probabilities",
+    "format": "text",
+}
+
+Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How a translation is cut; `chunk_lines` None: where lines end that are translated together."""
+
+    chunk_lines: int | None
+    shard: Shard | None
+
+
+def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cutting | None:
+    """Read whether the text is to be cut; None if it is not, in which case no chunks may be there to continue with."""
+    shard = _read_shard(options["shard"], problems)
+    chunk_lines, output = options["chunk_lines"], options["output"]
+    reasons = {
+        f"several processes (torchrun starts {processes})": processes > 1,
+        "--shard": options["shard"] is not None,
+        "--resume": options["resume"],
+        "--chunk-lines": chunk_lines is not None,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), None)
+    if why is None:
+        for folder in [] if is_in_place(output) else folders_of(output):
+            problems.append(
+                f"{folder}: holds finished chunks of a translation to this output, which was stopped; continue with "
+                "--resume, or delete the folder to start over"
+            )
+        return None
+    for name, paths in files_read(options).items():
+        for path in paths:
+            if str(path) == STANDARD or is_device(path):
+                option = option_name(name)
+                problems.append(
+                    f"{option} {path} can be read only once, and {why} needs it several times; give a file that stays"
+                )
+    for name in (MAIN, *FILES):
+        if options[name] is not None and is_in_place(options[name]):
+            problems.append(f"{option_name(name)} {options[name]}: {why} needs a file, beside which chunks are kept")
+    count = None
+    with collected(problems):
+        count = checked(read_count("--chunk-lines", chunk_lines, least=1))
+    return Cutting(count, shard)
+
+
+def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, processes: int) -> dict[str, str]:
+    """Read the files to make, by kind, from options of the `parser`. Raises UserError with all that is wrong.
+
+    `processes`: those that torchrun has started.
+    """
+    values, problems = vars(options), list[str]()
+    if processes > 1:
+        problems.append(f"--merge is the work of one process, and torchrun starts {processes}; start it without")
+    for name, value in values.items():
+        if value != parser.get_default(name) and name not in (MAIN, *FILES, "merge"):
+            problems.append(f"{option_name(name)} has no effect with --merge, which translates nothing; leave it out")
+    outputs = {name: values[name] for name in (MAIN, *FILES) if values[name] is not None}
+    for name, output in outputs.items():
+        if is_in_place(output):
+            problems.append(
+                f"{option_name(name)} {output}: --merge needs the name of the file that shards were translated for"
+            )
+    named = {option_name(name): output for name, output in outputs.items()}
+    with collected(problems):
+        checked(check_outputs(named, others=[]))
+    refuse(problems)
+    return outputs
+
+
+def facts_of(options: Options, models: Sequence[Path], *, batch_tokens: int) -> Facts:
+    """Everything that determines the outputs, by option; the contents of files, not their names.
+
+    `batch_tokens` decides where chunks end whose number of lines is not given.
+    """
+    files = {**files_read(options), "model": models}
+    contents = digests(path for paths in files.values() for path in paths)
+    facts = {"version": __version__}
+    for name, value in options.items():
+        if name in files:
+            fact = " and ".join(f"content {contents[path]}" for path in files[name])
+        elif name in UNIMPORTANT or value is None or value is False or value == USUAL.get(name):
+            continue
+        elif name == "plot_alignments":  # pictures are not joined: they all go to one folder
+            fact = str(value.resolve())
+        else:
+            fact = "given" if value is True or name in FILES else str(value)
+        facts[option_name(name)] = fact
+    if options["chunk_lines"] is None:
+        facts[option_name("batch_tokens")] = str(batch_tokens)
+    return facts
+
+
+def files_read(options: Options) -> dict[str, Sequence[Path]]:
+    """The files to read, by the names of their options, except the models."""
+    files: dict[str, Sequence[Path]] = {"input": [Path(options["input"])]}
+    for name, value in options.items():
+        paths = [path for path in (value if isinstance(value, list) else [value]) if isinstance(path, Path)]
+        if paths and name not in (*OUTPUTS, "model"):
+            files[name] = paths
+    return files
+
+
+def _read_shard(text: str | None, problems: list[str]) -> Shard | None:
+    """Which shard to translate; None for the whole text, or if it is wrong."""
+    if text is None:
+        return None
+    match = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if 1 <= number <= of <= MOST_SHARDS:
+        return Shard(number, of)
+    problems.append(
+        f"--shard {shlex.quote(text)}: allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted "
+        "from 1"
+    )
+    return None

@@ -1,0 +1,338 @@
+"""nmt-translate in chunks and in shards: the bytes of one piece, whatever the options; and what it refuses.
+
+That chunks are kept, checked, and joined is tested in `tests/decoding/test_chunks.py`.
+"""
+
+import errno
+import gzip
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.cutting import facts_of
+from nmt.cli.translate import main
+from nmt.decoding import translator
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.reading import Reader
+from nmt.decoding.translator import Translator
+from nmt.evaluation import alignment_plot
+from nmt.models.model_file import rebuild
+from nmt.models.seq2seq import Seq2Seq
+from tests.random_model import save_random_model, text
+
+LINES = 31
+PIECES = ("--batch-tokens", 4)  # 160 characters are translated together, so the text has several such pieces
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
+
+
+class Command:
+    """nmt-translate with a model and an input; `output` is where the translations go."""
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        self.model, self.folder = model, folder
+        self.source, self.output = folder / "source", folder / "out"
+        self.source.write_text(text(LINES), encoding="utf-8")
+
+    def run(self, *options: object, output: Path | str | None = None) -> int:
+        arguments = ("--model", self.model, "--input", self.source, "--output", output or self.output, *options)
+        return main([str(argument) for argument in arguments])
+
+    def whole(self, *options: object) -> bytes:
+        """What a run without chunks writes."""
+        output = self.folder / "whole"
+        assert self.run(*options, output=output) == 0
+        return output.read_bytes()
+
+    def shards(self, *options: object) -> None:
+        for number in (2, 3, 1):
+            assert self.run("--shard", f"{number}/3", *options) == 0
+
+    def merge(self, *options: object) -> int:
+        return main(["--merge", "--output", str(self.output), *map(str, options)])
+
+    def chunks(self) -> list[Path]:
+        """The folders with chunks."""
+        return sorted(self.folder.glob("*.chunks-*"))
+
+
+@pytest.fixture
+def command(model: Path, tmp_path: Path) -> Command:
+    return Command(model, tmp_path)
+
+
+@pytest.fixture
+def stopped(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """A signal has come before its third chunk of four lines."""
+    with monkeypatch.context() as patch:
+        stop_at(patch, 2, lambda: signal.raise_signal(signal.SIGTERM))
+        assert command.run("--chunk-lines", 4) == 143
+    (folder,) = command.chunks()
+    assert capsys.readouterr().err == (
+        f"nmt-translate: terminated; 2 of 8 chunks are kept in {folder}; the same command continues\n"
+    )
+    assert not command.output.exists()
+    return command
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, chunk: int, stop: Callable[[], object]) -> None:
+    """Call `stop` where the translation of a chunk begins, counted from 0."""
+    before, calls = Reader.segments, iter(range(1000))
+
+    def stopping(self: Reader, *arguments: Any) -> Any:
+        if next(calls) == chunk:
+            stop()
+        return before(self, *arguments)
+
+    monkeypatch.setattr(Reader, "segments", stopping)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--beam-size", 1),
+        ("--n-best", 3, "--scores"),
+        ("--sample", "--seed", 5, "--n-best", 2),
+        ("--n-best", 2, "--diversity", 0.5, "--beam-size", 4),
+        ("--precision", "int8", "--replace-unknown", "--scores"),
+        ("--split-sentences", "--sample"),
+    ],
+    ids=lambda options: " ".join(map(str, options)),
+)
+def test_chunks_and_shards_make_no_difference(command: Command, options: tuple[object, ...]) -> None:
+    whole = command.whole(*options, *PIECES)
+    assert len(set(whole.splitlines())) > LINES / 3
+    for way in (("--resume", *PIECES), ("--chunk-lines", 1), ("--chunk-lines", 100)):
+        command.output.unlink(missing_ok=True)
+        assert command.run(*options, *way) == 0
+        assert command.output.read_bytes() == whole
+        assert command.chunks() == []
+    command.output.unlink()
+    command.shards(*options, *PIECES)
+    assert len(list(command.chunks()[0].glob("*.record"))) > 3
+    assert not command.output.exists()
+    assert command.merge() == 0
+    assert command.output.read_bytes() == whole
+    assert command.chunks() == []
+
+
+def test_alignments_prefixes_and_constraints_follow_the_chunks(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the model in float64, no digit that is written depends on how many lines a chunk has."""
+
+    def double(file: Any) -> Seq2Seq:
+        return rebuild(file).double()
+
+    monkeypatch.setattr(translator, "rebuild", double)
+    lines = text(LINES).splitlines()
+    prefixes = [f"two {number % 3 * 'dog '}".strip() if line else "" for number, line in enumerate(lines)]
+    phrases = [["ball", "a\tgreen", ""][number % 3] if line else "" for number, line in enumerate(lines)]
+    beside = []
+    for name, content in (("prefix", prefixes), ("constraints", phrases)):
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+        beside += [f"--{name}", path]
+
+    def alignments(name: str) -> list[object]:
+        return ["--alignments", tmp_path / f"{name}.hard", "--soft-alignments", tmp_path / f"{name}.soft"]
+
+    options = [*beside, "--beam-size", 9, "--max-length-ratio", 3]
+    whole = command.whole(*options, *alignments("whole"))
+    assert all(line.startswith(prefix) for line, prefix in zip(whole.decode().splitlines(), prefixes, strict=True))
+    for way in ((), ("--shard", "1/1")):
+        assert command.run(*options, *alignments("out"), "--chunk-lines", 4, *way) == 0
+    assert command.merge(*alignments("out")) == 0
+    assert command.output.read_bytes() == whole
+    for kind in ("hard", "soft"):
+        assert (tmp_path / f"out.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
+        assert (tmp_path / f"out.{kind}").read_bytes().count(b"\n") == LINES
+
+
+def test_pictures_are_numbered_by_the_lines_of_the_text(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And glyphs that are missing in several chunks are reported once."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(alignment_plot, "FONTS", ("DejaVu Sans",))
+    command.source.write_text("a dog\n\n猫 men\n猫 boy\n", encoding="utf-8")
+    assert command.run("--chunk-lines", 1, "--plot-alignments", tmp_path / "pictures") == 0
+    names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert names == ["000001.png", "000003.png", "000004.png"]
+    assert capsys.readouterr().err.count("no installed font has glyphs for some characters") == 1
+
+
+def test_gzip_and_nothing(command: Command) -> None:
+    whole = command.whole()
+    command.source.write_bytes(gzip.compress(command.source.read_bytes()))
+    assert command.run("--resume") == 0
+    assert command.output.read_bytes() == whole
+    command.source.write_bytes(b"")
+    assert command.run("--resume") == 0
+    assert command.output.read_bytes() == b""
+
+
+def test_a_text_cut_where_lines_are_translated_together(model: Path) -> None:
+    """Pieces of at least 40 × batch_tokens characters, line ends counted; the last may have fewer."""
+    translator = Translator.load(model)
+    options = TranslationOptions(batch_tokens=1)
+    lines = ["x" * 39, "", "y" * 38, "z" * 100, "", "w"]
+    assert list(translator.together(lines, options)) == [1, 2, 1, 2]
+    assert list(translator.together([], options)) == []
+
+
+def test_more_shards_than_chunks(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = command.whole("--beam-size", 1)
+    capsys.readouterr()
+    for number in (2, 1):
+        assert command.run("--beam-size", 1, "--shard", f"{number}/2") == 0
+        (folder,) = command.chunks() or [None]
+        assert capsys.readouterr().err.startswith(
+            "nmt-translate: warning: 1 chunk for 2 workers; give a small --chunk-lines to have more\n"
+            f"nmt-translate: shard {number}/2 is finished, in {folder or command.output}"
+        )
+    assert command.merge() == 0
+    assert capsys.readouterr().err == f"nmt-translate: {command.output}: merged 1 chunk\n"
+    assert command.output.read_bytes() == whole
+
+
+def test_the_same_command_continues(stopped: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with another device and --resume, but in no other way."""
+    (folder,) = stopped.chunks()
+    assert stopped.run() == 2
+    assert f"{folder}: holds finished chunks of a translation to this output, which was st" in capsys.readouterr().err
+    assert stopped.run("--resume", "--chunk-lines", 4, "--scores") == 2
+    assert "\n  --scores: not given there, given here\n" in capsys.readouterr().err
+    source = stopped.source.read_text(encoding="utf-8")
+    stopped.source.write_text(source[:-2] + "!\n", encoding="utf-8")
+    assert stopped.run("--resume", "--chunk-lines", 4) == 2
+    assert "\n  --input: content " in capsys.readouterr().err
+    stopped.source.write_text(source, encoding="utf-8")
+    assert stopped.run("--resume", "--chunk-lines", 4, "--device", "cpu", "--batch-tokens", 20) == 0
+    assert capsys.readouterr().err == "nmt-translate: resuming: 2 of 8 chunks are finished\n"
+    assert stopped.output.read_bytes() == stopped.whole()
+    assert stopped.chunks() == []
+
+
+def test_a_terminal_shows_the_lines_of_all_chunks(
+    stopped: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert stopped.run("--chunk-lines", 4) == 0
+    said = capsys.readouterr().err
+    for shown in ("| 8/31 [", "| 31/31 [", " lines/s]"):
+        assert shown in said
+
+
+def test_a_full_disk_keeps_what_is_done(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3, lambda: patch.setattr(os, "fsync", fail))
+        assert command.run("--chunk-lines", 4) == 2
+    said = capsys.readouterr().err
+    assert "000003.output: cannot be written (No space left on device); 3 of 8 chunks are kept in" in said
+    (folder,) = command.chunks()
+    assert list(folder.glob("*.partial")) == []
+    assert command.run("--chunk-lines", 4) == 0
+    assert command.output.read_bytes() == command.whole()
+
+
+def test_a_mistake_in_a_line_is_named_by_its_place(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any chunk is translated, which would be of no use beside the corrected text; and no folder is left."""
+    prefixes = command.folder / "prefixes"
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("it has begun"))
+    prefixes.write_text("\n" * 13 + "dog\n" + "\n" * (LINES - 14), encoding="utf-8")  # of a blank line
+    assert command.run("--prefix", prefixes, "--chunk-lines", "10") == 2
+    assert "error: line 14 is blank and has a prefix, 'dog'; do the files go together?\n" in capsys.readouterr().err
+    assert command.chunks() == []
+
+
+def test_what_cannot_be_cut(command: Command, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    assert main(["--model", str(command.model), "--resume", "--chunk-lines", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "nmt-translate: 3 problems:" in said
+    assert "--input - can be read only once, and --resume needs it several times; give a file that stays" in said
+    assert "--output -: --resume needs a file, beside which chunks are kept" in said
+    assert "--chunk-lines 0: allowed: a whole number, at least 1" in said
+    command.source = pipe
+    assert command.run("--shard", "1/2", "--alignments", "/dev/null", output="/dev/null") == 2
+    said = capsys.readouterr().err
+    assert f"--input {pipe} can be read only once, and --shard needs it several times" in said
+    for option in ("--output", "--alignments"):
+        assert f"{option} /dev/null: --shard needs a file" in said
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "1/2/3", "-1/3", "1/1000000", "1/ 3", "¹/3"])
+def test_shards_that_there_are_not(command: Command, shard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(f"--shard={shard}") == 2
+    assert "allowed: I/N, such as 1/8 to 8/8, N at most 100,000; shards are counted from 1" in capsys.readouterr().err
+
+
+def test_what_does_not_go_with_merge(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--merge", "--model", str(command.model), "--shard", "1/2", "--soft-alignments", "/dev/null"]) == 2
+    said = capsys.readouterr().err
+    for option in ("--model", "--shard"):
+        assert f"{option} has no effect with --merge, which translates nothing; leave it out" in said
+    assert "--output -: --merge needs the name of the file that shards were translated for" in said
+    assert "--soft-alignments /dev/null: --merge needs the name of the file" in said
+    assert command.merge() == 2
+    assert f"{command.output}: no chunk of it is there" in capsys.readouterr().err
+
+
+def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
+    """Those that are still to come, too: files by their content, whatever their names."""
+    files = [tmp_path / name for name in ("input", "model", "one", "two")]
+    for path in files:
+        path.write_text("the same" if path.name in ("one", "two") else path.name, encoding="utf-8")
+    source, model, one, two = files
+    usual = {"input": str(source), "output": "out", "model": [tmp_path], "resume": True, "chunk_lines": None}
+
+    def facts(batch_tokens: int = 4, **more: object) -> object:
+        return facts_of({**usual, **more}, [model], batch_tokens=batch_tokens)
+
+    plain = facts()
+    assert facts(output="elsewhere", resume=False, device="cuda", new_file=None, new_flag=False) == plain
+    assert facts(new_file=one) == facts(new_file=two) == facts(new_file=[one]) != plain
+    two.write_text("another", encoding="utf-8")
+    assert facts(new_file=one) != facts(new_file=two)
+    assert facts(new_file=[one, two]) != facts(new_file=[two, one])
+    assert facts(new_value="1") != facts(new_value="2") != plain
+    assert facts(new_flag=True) != plain
+    assert facts(precision="float32") == plain != facts(precision="int8")
+    assert facts(alignments="here") == facts(alignments="there") != plain
+    assert facts(plot_alignments=tmp_path / "a") == facts(plot_alignments=tmp_path / "b" / ".." / "a")
+    assert facts(plot_alignments=tmp_path / "a") != facts(plot_alignments=tmp_path / "b")
+    assert facts(5) != plain  # where chunks end
+    assert facts(5, chunk_lines="3") == facts(4, chunk_lines="3") != plain
+
+
+def test_a_damaged_model_leaves_no_folder(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    command.model = command.folder / "model"
+    command.model.write_bytes(b"nothing of the kind")
+    assert command.run("--resume") == 2
+    assert "model: damaged" in capsys.readouterr().err
+    assert command.chunks() == []
+
+
+def test_processes_that_nobody_started(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    assert command.run() == 2
+    assert "nmt-translate: error: WORLD_SIZE is 2, but the other processes cannot be found" in capsys.readouterr().err
