@@ -25,7 +25,7 @@ from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
-from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
+from nmt.decoding.search.rules import ForcedPrefix, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.segments import Segment
@@ -158,14 +158,8 @@ class Search:
 
     def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
         """What may not be written. The maximal lengths, `limits` (segments,), prevail over the minimal length."""
-        rules: list[Rule] = []
-        if self.decoding.minimum_length or self.decoding.minimum_length_ratio:
-            shortest = [shortest_translation(len(segment.source), self.decoding) for segment in segments]
-            rules.append(MinimumLength(torch.minimum(limits - 1, torch.tensor(shortest, device=self.device))))
-        if self.decoding.no_repeat_ngram_size:
-            rules.append(NoRepeatedNgrams(self.decoding.no_repeat_ngram_size))
-        if self.decoding.suppress_unknown:
-            rules.append(NoUnknown())
+        shortest = [shortest_translation(len(segment.source), self.decoding) for segment in segments]
+        rules = rules_of(self.decoding, torch.minimum(limits - 1, torch.tensor(shortest, device=self.device)))
         prefixes = [segment.prefix for segment in segments]
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules

@@ -4,51 +4,14 @@
 `translate_document` does both with a translator.
 """
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from nmt.data.corpus import half_of_a_pair, no_character
 from nmt.decoding.options import TranslationOptions, check_kind, unknown_choices
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translator
-from nmt.decoding.writing import Translation
-from nmt.documents.formats import FORMATS, Format
-from nmt.documents.html import HtmlDocument
-from nmt.documents.subtitles import Subtitles
+from nmt.documents.formats import FORMATS, Document, Format, PlainText
 from nmt.errors import UserError, checked
-
-
-class Document(Protocol):
-    """A document that has been read."""
-
-    lines: list[str]  # what is to be translated, without markup
-    is_marked: bool  # whether word alignments are needed to write it again
-
-    def written(self, translations: Sequence[Translation]) -> str:
-        """The document with a translation for each of the lines; without alignments words are aligned in proportion."""
-
-
-class PlainText:
-    """Text with one sentence a line; a line feed, or a carriage return and a line feed, ends a line."""
-
-    is_marked = False
-
-    def __init__(self, text: str) -> None:
-        self._rows = text.split("\n")
-        self.lines = [row.removesuffix("\r") for row in self._rows]
-
-    def written(self, translations: Sequence[Translation]) -> str:
-        ends = ["\r" if row.endswith("\r") else "" for row in self._rows]
-        return "\n".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
-
-
-_READ: Mapping[Format, Callable[[str, str], Document]] = {
-    "text": lambda text, name: PlainText(text),
-    "html": lambda text, name: HtmlDocument(text),
-    "srt": lambda text, name: Subtitles(text, name=name),
-    "vtt": lambda text, name: Subtitles(text, name=name, form="vtt"),
-}
 
 
 def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
@@ -59,7 +22,7 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
     if (half := half_of_a_pair(text)) is not None:
         line = text.count("\n", 0, half) + 1
         raise UserError(f"{name}, line {line}: {no_character(text[half])}")
-    return _READ[format](text, name)
+    return FORMATS[format].read(text, name)
 
 
 def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:

@@ -1,29 +1,87 @@
-"""The names of the formats of documents, and what they look like; importing it imports nothing else of the package."""
+"""The formats of documents: for each how it is read, and what it looks like. A new one is a line in FORMATS.
+
+A reader is imported when a document is read, so that this module, which parsers of commands need, imports nothing else
+of the package.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from nmt.decoding.writing import Translation
+
+
+class Document(Protocol):
+    """A document that has been read."""
+
+    lines: list[str]  # what is to be translated, without markup
+    is_marked: bool  # whether word alignments are needed to write it again
+
+    def written(self, translations: Sequence["Translation"]) -> str:
+        """The document with a translation for each of the lines; without alignments words are aligned in proportion."""
+
+
+class PlainText:
+    """Text with one sentence a line; a line feed, or a carriage return and a line feed, ends a line."""
+
+    is_marked = False
+
+    def __init__(self, text: str) -> None:
+        self._rows = text.split("\n")
+        self.lines = [row.removesuffix("\r") for row in self._rows]
+
+    def written(self, translations: Sequence["Translation"]) -> str:
+        ends = ["\r" if row.endswith("\r") else "" for row in self._rows]
+        return "\n".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
+
+
+def _html(text: str, name: str) -> Document:
+    from nmt.documents.html import HtmlDocument
+
+    return HtmlDocument(text)
+
+
+def _srt(text: str, name: str) -> Document:
+    from nmt.documents.subtitles import Subtitles
+
+    return Subtitles(text, name=name)
+
+
+def _vtt(text: str, name: str) -> Document:
+    from nmt.documents.subtitles import Subtitles
+
+    return Subtitles(text, name=name, form="vtt")
+
+
+class Kind(NamedTuple):
+    """How documents of a format are read, and what they look like."""
+
+    read: Callable[[str, str], Document]  # of the text, and what messages call it
+    extensions: tuple[str, ...] = ()  # in lowercase
+    first_line: str | None = None  # a regular expression that the beginning of the first line matches
+    any_line: str | None = None  # one that the beginning of some of the first lines matches
+
 
 Format = Literal["text", "html", "srt", "vtt"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-_EXTENSIONS: dict[str, Format] = {".html": "html", ".htm": "html", ".srt": "srt", ".vtt": "vtt"}
-_HTML = re.compile(r"\s*<(!doctype\s+html|html)\b", re.IGNORECASE)
-_WEBVTT = re.compile(r"\ufeff?WEBVTT(?:[ \t]|$)")
-_TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}")
+FORMATS: dict[Format, Kind] = {
+    "text": Kind(lambda text, name: PlainText(text)),
+    "html": Kind(_html, (".html", ".htm"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
+    "srt": Kind(_srt, (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
+    "vtt": Kind(_vtt, (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
+}
 
 
 def likely_format(path: PurePath, first_lines: Iterable[str]) -> Format:
     """The format that a file probably has, by its extension (before a .gz), or by its first lines."""
-    if (known := _EXTENSIONS.get(_extension(path))) is not None:
-        return known
+    for name, kind in FORMATS.items():
+        if _extension(path) in kind.extensions:
+            return name
     for number, line in enumerate(first_lines):
-        if not number and _WEBVTT.match(line):
-            return "vtt"
-        if _HTML.match(line):
-            return "html"
-        if _TIMES.match(line):
-            return "srt"
+        for name, kind in FORMATS.items():
+            if any(re.match(form, line) for form in (kind.any_line, None if number else kind.first_line) if form):
+                return name
     return "text"
 
 

@@ -35,7 +35,7 @@ def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
 
 
 def bfloat16_product(weight: Tensor, bias: Tensor | None) -> Product:
-    """x Wᵀ + b with x and W rounded to bfloat16, summed in float32; float32 in and out."""
+    """x Wᵀ + b with x, W, and the product x Wᵀ rounded to bfloat16; b is added in the type of x."""
     rounded = weight.bfloat16()
     if not _packs(rounded):
         turned = rounded.t()

@@ -27,7 +27,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.decoding.text.languages import name_of
-from nmt.documents.document import Document, read_document
+from nmt.documents.document import read_document
+from nmt.documents.formats import Document
 from nmt.errors import UserError, collected, counted, first_of, refuse
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.limits import Limits, Rates, is_allowed

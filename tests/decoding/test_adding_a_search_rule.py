@@ -1,4 +1,4 @@
-"""Adding a search rule: a class in search/rules.py, a key in the schema, and a line that makes the one of the other.
+"""Adding a search rule: a class in search/rules.py with its line in `rules_of` there, and a key in the schema.
 
 What a program and nmt-translate can ask for comes with the key. `search/test_loop.py` shows that all searches obey.
 """
@@ -17,15 +17,19 @@ from tests.random_model import save_random_model, text
 from tests.test_layers import PACKAGE
 
 ADDITIONS = {  # file: (the line before which they stand, what is added)
-    "decoding/search/rules.py": ("class NoUnknown(Rule):", f"{inspect.getsource(NotTwiceInARow)}\n\n"),
-    "config/schema.py": (
-        "    suppress_unknown: bool = False",
-        '    not_twice_in_a_row: bool = False\n    """No piece follows itself."""\n',
-    ),
-    "decoding/batched_search.py": (
-        "        if self.decoding.suppress_unknown:",
-        "        if self.decoding.not_twice_in_a_row:\n            rules.append(NotTwiceInARow())\n",
-    ),
+    "decoding/search/rules.py": [
+        ("class NoUnknown(Rule):", f"{inspect.getsource(NotTwiceInARow)}\n\n"),
+        (
+            "    if decoding.suppress_unknown:",
+            "    if decoding.not_twice_in_a_row:\n        rules.append(NotTwiceInARow())\n",
+        ),
+    ],
+    "config/schema.py": [
+        (
+            "    suppress_unknown: bool = False",
+            '    not_twice_in_a_row: bool = False\n    """No piece follows itself."""\n',
+        )
+    ],
 }
 LINES = 9
 PROGRAM = """
@@ -45,12 +49,12 @@ main(["--model", "model.safetensors", "--input", "text", "--not-twice-in-a-row"]
 @pytest.mark.slow
 def test_a_program_and_the_command_can_ask_for_it(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, (place, addition) in ADDITIONS.items():
-        source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
-        assert source.count(f"{place}\n") == 1
-        (tmp_path / "nmt" / name).write_text(source.replace(f"{place}\n", f"{addition}{place}\n"), encoding="utf-8")
-    searching = tmp_path / "nmt" / "decoding" / "batched_search.py"
-    searching.write_text(searching.read_text(encoding="utf-8").replace("NoUnknown, ", "NotTwiceInARow, NoUnknown, "))
+    for name, additions in ADDITIONS.items():
+        for place, addition in additions:
+            source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
+            assert source.count(f"{place}\n") == 1
+            source = source.replace(f"{place}\n", f"{addition}{place}\n")
+            (tmp_path / "nmt" / name).write_text(source, encoding="utf-8")
     save_random_model(tmp_path / "model.safetensors")
     (tmp_path / "text").write_text(text(LINES))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from nmt.decoding.writing import Translation
-from nmt.documents.document import Document
+from nmt.documents.formats import Document
 
 Imitation = Callable[[str], Translation]
 

@@ -2,7 +2,7 @@
 
 The loop applies them to the log-probabilities of a step before a policy chooses among them, so early stopping stays
 exact, and all searches have the same rules. A rule sees rows of token ids, never text. What it forbids depends on the
-row alone, so that no batch changes a result. A new rule is a class here, derived from `Rule`.
+row alone, so that no batch changes a result. A new rule is a class here, derived from `Rule`, and a line in `rules_of`.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.search.choices import NEVER
 from nmt.decoding.search.phrases import padded
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
@@ -28,6 +29,18 @@ class Rule:
     def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
         """What may follow after all, instead of `allowed`; `log_probabilities` are the model's, without any rule."""
         return allowed
+
+
+def rules_of(decoding: DecodingConfig, shortest: Tensor) -> list[Rule]:
+    """The rules that a configuration asks for; `shortest` (sentences,) are the minimal lengths of translations."""
+    rules: list[Rule] = []
+    if decoding.minimum_length or decoding.minimum_length_ratio:
+        rules.append(MinimumLength(shortest))
+    if decoding.no_repeat_ngram_size:
+        rules.append(NoRepeatedNgrams(decoding.no_repeat_ngram_size))
+    if decoding.suppress_unknown:
+        rules.append(NoUnknown())
+    return rules
 
 
 def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, rules: Sequence[Rule]) -> Tensor:
