@@ -93,7 +93,7 @@ def choices(schema: Schema, families: Families = NO_FAMILIES) -> list[str]:
     """The texts allowed at a node that allows only certain ones; for a section with variants, their names."""
     schema = resolved(schema)
     members = list(families.get(schema.get("x-family", ""), ()))
-    constant = [schema["const"]] if "const" in schema else []
+    constant = [str(schema["const"])] if "const" in schema else []
     alternatives = [choice for node in schema.get("anyOf", []) for choice in choices(node, families)]
     return [*variants(schema), *schema.get("enum", []), *members, *constant, *alternatives]
 

@@ -166,9 +166,6 @@ def _sampling(config: Config, problems: Problems) -> None:
     elif kind == "bpe" and changed(sampling, "nbest_size"):
         message = f"{sampling.nbest_size} has no effect for type: bpe, which is sampled by alpha alone; remove it"
         problems.append(problem_at("subwords.sampling.nbest_size", message))
-    elif sampling.nbest_size in (0, 1):
-        message = f"{sampling.nbest_size} leaves nothing to sample from; allowed: -1 (all segmentations), or 2 and more"
-        problems.append(problem_at("subwords.sampling.nbest_size", message))
 
 
 def _tied_embeddings(config: Config, problems: Problems) -> None:
@@ -335,12 +332,9 @@ def _minimum_risk(config: Config, problems: Problems) -> None:
 
 
 def _checkpoints(config: Config, problems: Problems) -> None:
-    training, average = config.training, config.training.average_best
-    if average == 1:
-        message = "1 has no effect: one checkpoint has no average; allowed: 0 (off), or 2 to keep_best"
-        problems.append(problem_at("training.average_best", message))
-    elif average > training.keep_best:
-        message = f"{average} checkpoints are to be averaged, but keep_best: {training.keep_best} keeps fewer"
+    average, kept = config.training.average_best, config.training.keep_best
+    if average > kept:
+        message = f"{average} checkpoints are to be averaged, but keep_best: {kept} keeps fewer"
         problems.append(problem_at("training.average_best", message))
 
 
@@ -367,10 +361,7 @@ def _fine_tuning(config: Config, problems: Problems) -> None:
     if training.vocabulary == "extended" and not any(files.tag for files in config.data.train):
         message = "extended has no effect without a tag in data.train, which is what it adds; remove it"
         problems.append(problem_at("training.vocabulary", message))
-    parts = set(training.freeze)
-    if len(parts) < len(training.freeze):
-        problems.append(problem_at("training.freeze", "names a part more than once"))
-    if parts == set(RateFactors.model_fields):  # the same parts
+    if set(training.freeze) == set(RateFactors.model_fields):  # the same parts
         message = "names every part, so nothing is left to train; leave out one of them"
         problems.append(problem_at("training.freeze", message))
 

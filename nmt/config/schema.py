@@ -226,7 +226,7 @@ class DataConfig(Section):
 class SubwordSampling(Section):
     alpha: float = Field(gt=0.0, le=1.0)
     """bpe: probability of skipping a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
-    nbest_size: int = Field(default=-1, ge=-1, le=10_000)
+    nbest_size: Literal[-1] | Annotated[int, Field(ge=2, le=10_000)] = -1
     """unigram only: sample from the N best segmentations; -1: from all of them."""
 
 
@@ -761,7 +761,7 @@ class TrainingConfig(Section):
     """How many of the best checkpoints to keep, in addition to best.safetensors."""
     keep_last: CountOrZero = 1
     """How many of the newest checkpoints to keep."""
-    average_best: CountOrZero = 0
+    average_best: Literal[0] | Annotated[int, Field(ge=2, le=1_000_000_000)] = 0
     """At the end, average the weights of this many best checkpoints; the average becomes best.safetensors if it
     validates better. 0: off; otherwise 2 to keep_best."""
     save_every: Interval | None = None

@@ -87,11 +87,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "subwords.sampling.nbest_size",
             "7 has no effect for type",
         ),
-        (
-            "subwords: {type: unigram, sampling: {alpha: 0.1, nbest_size: 1}}",
-            "subwords.sampling.nbest_size",
-            "1 leaves nothing to sample from; allowed: -1 (all segmentations), or 2 and more",
-        ),
         # pretrained vectors
         ("model: {embeddings: {freeze: true}}", "model.embeddings", "names no file; give source, target or both"),
         (
@@ -172,12 +167,10 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "training.batch_order",
             "has no effect without training.sort_pairs",
         ),
-        (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
         (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
         # fine-tuning
-        (training("freeze: [encoder, encoder]"), "training.freeze", "names a part more than once"),
         (training("freeze: [decoder, encoder, embeddings]"), "training.freeze", "names every part, so nothing is left"),
         (
             training("freeze: [encoder], rate_factors: {encoder: 0.1}"),

@@ -71,123 +71,162 @@ def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -
         assert len(messages) == refused, (decoder, score, scope, messages)
 
 
-# --------------------------------------------------------------------------------------------------------------- sizes
+# ------------------------------------------------------------------------------------- values, and what goes together
+
+SCORE, SCOPE, STATE = "attention.score", "attention.scope", "decoder.initial_state"
+BIDIRECTIONAL, BOTH_SUMMED = "encoder.bidirectional", "encoder: {directions: sum, hidden_size: 100}"
+COPIED = "decoder: {initial_state: copy, layers: 2}"  # hidden_size: 512
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "words"),
+    [
+        # names and values
+        ("attention: {score: locationsensitive}", SCORE, "given 'locationsensitive'; nearest: location_sensitive;"),
+        ("attention: {scope: local_p}", SCOPE, "given 'local_p'; nearest: local-p; allowed: global, local-m, local-p"),
+        ("decoder: {type: conditional-gru}", "decoder.type", "nearest: conditional_gru"),
+        ("encoder: {directions: summed}", "encoder.directions", "nearest: sum"),
+        ("attention: {half_with: 3}", "attention.half_with", "unknown key; nearest: half_width"),
+        ("attention: {score: [dot]}", SCORE, "given a list of 1; allowed: additive, concat, dot"),
+        (
+            "attention: {scope: local-m, half_width: 0}",
+            "attention.half_width",
+            "given 0; allowed: a whole",
+        ),
+        ("attention: {scope: local-p, half_width: 2.5}", "attention.half_width", "given 2.5"),
+        ("attention: {score: location_sensitive, filter_width: 4}", "attention.filter_width", "an odd whole number"),
+        # sizes
+        (
+            "attention: {score: dot}, encoder: {hidden_size: 9}",
+            SCORE,
+            "(512 units) as large as the enc",
+        ),
+        (
+            f"attention: {{score: dot}}, {BOTH_SUMMED}",
+            SCORE,
+            "hidden_size: 100, or use score: general",
+        ),
+        # a score and a scope, a decoder and a cell
+        ("attention: {score: location, scope: local-m}", SCOPE, "local-m does not go with score: location"),
+        (
+            "attention: {score: none, scope: local-p}, encoder: {bidirectional: false}",
+            SCOPE,
+            "use global, or one of",
+        ),
+        (
+            "decoder: {type: conditional_gru, cell: lstm}",
+            "decoder.cell",
+            "lstm is not for type: conditional_gru",
+        ),
+        # no attention
+        (
+            f"attention: {{score: none}}, decoder: {{type: conditional_gru, {MEAN}}}",
+            "decoder.type",
+            "conditional_gru needs a context, which score: none has not; use luong or bahdanau",
+        ),
+        ("attention: {score: none}, decoder: {initial_state: zeros}", STATE, "zeros with attention.score: none hides"),
+        ("attention: {score: none}", BIDIRECTIONAL, "true has no effect with attention.score: none and initial_state"),
+        ("attention: {score: none}, encoder: {directions: sum}", BIDIRECTIONAL, "true has no effect"),  # and only this
+        (
+            "attention: {score: none}, decoder: {initial_state: forward, hidden_size: 256}",
+            BIDIRECTIONAL,
+            "true has no effect with attention.score: none and initial_state: forward",
+        ),
+        (
+            f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layers: 2}}, {COPIED}",
+            "encoder.output_dropout",
+            "nothing reads it",
+        ),
+        (
+            f"attention: {{score: none}}, encoder: {{layer_normalisation: true, layers: 2}}, {COPIED}",
+            "encoder.layer_normalisation",
+            "has no effect with attention.score: none and initial_state: copy",
+        ),
+        # one context for all steps: the backward direction has read nothing but </s> there
+        ("attention: {score: fixed}", BIDIRECTIONAL, "true does not go with attention.score: fixed"),
+        (f"attention: {{score: fixed}}, decoder: {{{MEAN}}}", BIDIRECTIONAL, "true does not go with"),
+        # states that are taken as they are
+        (COPIED, STATE, "set model.decoder.layers: 1 (now 2)"),
+        (
+            "encoder: {cell: lstm, hidden_size: 96}, decoder: {initial_state: copy}",
+            STATE,
+            "set model.decoder.cell: lstm (now gru), model.decoder.hidden_size: 192 (now 512), or use final",
+        ),
+        (f"{BOTH_SUMMED}, decoder: {{initial_state: copy}}", STATE, "set model.decoder.hidden_size: 100 (now 512)"),
+        ("decoder: {initial_state: forward}", STATE, "model.decoder.hidden_size: 256 (now 512)"),
+        (
+            "encoder: {directions: sum}, decoder: {initial_state: forward, hidden_size: 256}",
+            "encoder.directions",
+            "sum does not go with decoder.initial_state: forward",
+        ),
+        ("decoder: {initial_state: alternate, hidden_size: 256}", STATE, "layers: 2 (now 1)"),
+        (
+            "encoder: {bidirectional: false}, decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
+            BIDIRECTIONAL,
+            "alternate, which needs two directions",
+        ),
+        ("initialisation: {forget_bias: 1}", "initialisation.forget_bias", "1 has no effect"),
+    ],
+)
+def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> None:
+    assert mentions(refusals(model), f"model.{key}: ", words)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "attention: {score: location_sensitive, filter_width: 7}",
+        f"attention: {{score: cosine, temperature: 1}}, {FITTING}",
+        f"attention: {{score: cosine, temperature: learned}}, {FITTING}",
+        "attention: {score: dot}, encoder: {hidden_size: 100}, decoder: {hidden_size: 200}",
+        f"attention: {{score: dot}}, {BOTH_SUMMED}, decoder: {{hidden_size: 100}}",
+        "attention: {score: dot}, encoder: {bidirectional: false, hidden_size: 300}, decoder: {hidden_size: 300}",
+        "decoder: {type: conditional_gru, layers: 2}, encoder: {cell: lstm}",
+        "attention: {score: none}, encoder: {bidirectional: false}",
+        "attention: {score: none}, decoder: {initial_state: copy}",
+        "attention: {score: none}, encoder: {layers: 2}",  # the lower layer's two directions are read
+        f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layer_normalisation: true}}, decoder: {{{MEAN}}}",
+        "attention: {score: none}, encoder: {directions: sum}, decoder: {initial_state: copy, hidden_size: 256}",
+        "attention: {score: fixed}, encoder: {bidirectional: false, output_dropout: 0.1, reverse_source: true}",
+        "attention: {score: fixed}, encoder: {bidirectional: false}, decoder: {initial_state: zeros}",
+        "decoder: {initial_state: forward, hidden_size: 256, layers: 3, cell: lstm}",
+        "encoder: {bidirectional: false}, decoder: {initial_state: forward, hidden_size: 256}",
+        "decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
+        "decoder: {initial_state: copy}",
+        "encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}",
+        f"{BOTH_SUMMED}, decoder: {{initial_state: copy, hidden_size: 100}}",
+        "initialisation: {forget_bias: 1}, decoder: {cell: lstm}",
+    ],
+)
+def test_models_that_load(refusals: Refusals, model: str) -> None:
+    assert refusals(model) == []
+
+
+@pytest.mark.parametrize("value", ["0", "true", "learnt", ".inf"])
+def test_a_temperature_is_a_positive_number_or_learned(refusals: Refusals, value: str) -> None:
+    messages = refusals(f"attention: {{score: cosine, temperature: {value}}}, {FITTING}")
+    assert mentions(messages, "model.attention.temperature", "learned")
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_unequal_sizes(refusals: Refusals, score: str) -> None:
-    """dot and its kin name both sizes and two ways out; for the other scores any sizes will do."""
-    decoder = f"decoder: {{hidden_size: 300, {MEAN}}}"
+def test_only_scores_without_weights_of_their_own_need_equal_sizes(refusals: Refusals, score: str) -> None:
     encoder = ONE_WAY.get(score, "encoder: {hidden_size: 100}, ")
-    messages = refusals(f"attention: {{score: {score}}}, {encoder}{decoder}")
-    if score not in ("dot", "scaled_dot", "cosine"):
-        assert messages == []
-        return
-    ways = ("model.decoder.hidden_size: 200", "score: general")
-    assert mentions(messages, "model.attention.score", score, "300 units", "200 units", *ways)
-
-
-@pytest.mark.parametrize(
-    "mended",
-    [
-        "encoder: {hidden_size: 100}, decoder: {hidden_size: 200}",
-        "encoder: {directions: sum, hidden_size: 300}, decoder: {hidden_size: 300}",
-        "encoder: {bidirectional: false, hidden_size: 300}, decoder: {hidden_size: 300}",
-    ],
-    ids=["decoder", "summed", "one direction"],
-)
-def test_equal_sizes(refusals: Refusals, mended: str) -> None:
-    assert refusals(f"attention: {{score: dot}}, {mended}") == []
-
-
-# -------------------------------------------------------------------------------------------------------------- values
-
-
-@pytest.mark.parametrize("scope", ["local-m", "local-p"])
-@pytest.mark.parametrize("half_width", ["0", "-3", "2.5"])
-def test_half_width_is_at_least_1(refusals: Refusals, scope: str, half_width: str) -> None:
-    messages = refusals(f"attention: {{scope: {scope}, half_width: {half_width}}}")
-    assert mentions(messages, "model.attention.half_width", half_width, "at least 1")
-
-
-@pytest.mark.parametrize("value", ["null", "3", "true", "[dot]"])
-def test_a_score_that_is_no_name(refusals: Refusals, value: str) -> None:
-    messages = refusals(f"attention: {{score: {value}}}")
-    assert mentions(messages, "model.attention.score", "allowed: additive, concat")
-
-
-@pytest.mark.parametrize("value", ["0", "-1.0", "true", "learnt", ".inf"])
-def test_temperature_is_a_positive_number_or_learned(refusals: Refusals, value: str) -> None:
-    messages = refusals(f"attention: {{score: cosine, temperature: {value}}}, {FITTING}")
-    assert any("model.attention.temperature" in message and "learned" in message for message in messages), messages
-    for allowed in ("1", "0.5", "learned"):
-        assert refusals(f"attention: {{score: cosine, temperature: {allowed}}}, {FITTING}") == []
-
-
-@pytest.mark.parametrize("width", ["4", "0", "-1"])
-def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
-    messages = refusals(f"attention: {{score: location_sensitive, filter_width: {width}}}")
-    assert mentions(messages, "model.attention.filter_width", width, "an odd whole number, at least 1")
-    assert refusals("attention: {score: location_sensitive, filter_width: 7}") == []
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "written", "nearest"),
-    [
-        ("attention: {score: locationsensitive}", "model.attention.score", "locationsensitive", "location_sensitive"),
-        ("attention: {scope: local_p}", "model.attention.scope", "local_p", "local-p"),
-        ("decoder: {type: conditional-gru}", "model.decoder.type", "conditional-gru", "conditional_gru"),
-        ("encoder: {directions: summed}", "model.encoder.directions", "summed", "sum"),
-        ("attention: {half_with: 3}", "model.attention.half_with", "half_with", "half_width"),
-    ],
-)
-def test_misspelt_names(refusals: Refusals, text: str, path: str, written: str, nearest: str) -> None:
-    assert mentions(refusals(text), path, written, nearest)
-
-
-# ------------------------------------------------------------------------------------------- what does not go together
-
-
-@pytest.mark.parametrize("scope", ["local-m", "local-p"])
-def test_local_scopes_need_a_score_of_content(refusals: Refusals, scope: str) -> None:
-    for score in ("location", "fixed", "none"):
-        encoder = ONE_WAY.get(score, "")
-        messages = refusals(f"{encoder}attention: {{score: {score}, scope: {scope}}}, decoder: {{{MEAN}}}")
-        assert mentions(messages, "model.attention.scope", scope, f"score: {score}", "use global", "additive")
-
-
-def test_no_attention(refusals: Refusals) -> None:
-    messages = refusals(f"attention: {{score: none}}, decoder: {{type: conditional_gru, {MEAN}}}")
-    assert mentions(messages, "model.decoder.type", "conditional_gru", "none", "luong or bahdanau")
-    messages = refusals("attention: {score: none}, decoder: {initial_state: zeros}")
-    assert mentions(messages, "model.decoder.initial_state", "zeros", "none", "final, mean or copy")
-    assert refusals("attention: {score: none}, decoder: {initial_state: mean}") == []
+    messages = refusals(f"attention: {{score: {score}}}, {encoder}decoder: {{hidden_size: 300, {MEAN}}}")
+    assert [f"{score} needs a decoder's state" in message for message in messages] == [True] * (
+        score in ("dot", "scaled_dot", "cosine")
+    )
 
 
 @pytest.mark.parametrize("score", ["none", "fixed"])
-def test_without_attention_nothing_attends_in_an_order(refusals: Refusals, score: str) -> None:
+def test_without_a_state_that_attends(refusals: Refusals, score: str) -> None:
+    """Neither coverage nor guidance nor the order of cell and attention has an effect."""
     model = f"attention: {{score: {score}}}, encoder: {{bidirectional: false}}"
-    messages = refusals(f"{model}, decoder: {{type: bahdanau, order: paper}}")
-    assert mentions(messages, "model.decoder.order", "has no effect", f"score: {score}", "remove it")
-    assert refusals(f"{model}, decoder: {{type: bahdanau}}") == []
-
-
-def test_a_fixed_context_is_of_one_direction(refusals: Refusals) -> None:
-    """The backward direction has read nothing but </s> there; an initial state of its own does not mend that."""
-    for more in ("", f", decoder: {{{MEAN}}}", ", decoder: {initial_state: copy}"):
-        messages = refusals(f"attention: {{score: fixed}}{more}")
-        assert mentions(messages, "model.encoder.bidirectional", "score: fixed", "use false")
-    for state in ("final", "mean", "zeros"):
-        encoder = (
-            "encoder: {bidirectional: false, output_dropout: 0.1, layer_normalisation: true, reverse_source: true}"
-        )
-        assert refusals(f"attention: {{score: fixed}}, {encoder}, decoder: {{initial_state: {state}}}") == []
-
-
-@pytest.mark.parametrize("score", ["none", "fixed"])
-def test_a_coverage_penalty_needs_attention(refusals: Refusals, score: str) -> None:
-    model = f"attention: {{score: {score}}}, encoder: {{bidirectional: false}}}}\ndecoding: {{coverage_penalty: 0.2"
-    assert mentions(refusals(model), "decoding.coverage_penalty", f"no effect with attention.score: {score}")
+    assert refusals(model) == []
+    for key, more in {
+        "decoding.coverage_penalty": f"{model}}}\ndecoding: {{coverage_penalty: 0.2",
+        "model.decoder.order": f"{model}, decoder: {{type: bahdanau, order: paper}}",
+    }.items():
+        assert mentions(refusals(more), f"{key}: has no effect with attention.score: {score}")
 
 
 @pytest.mark.parametrize("score", ["none", "fixed", "general"])
@@ -204,73 +243,64 @@ def test_guided_alignment_needs_attention(tmp_path: Path, score: str) -> None:
         load_config(path, checks=[model_problems])
 
 
-def test_without_attention_a_final_state_reads_one_direction(refusals: Refusals) -> None:
-    """The other one would be computed for nothing, and never learn."""
-    messages = refusals("attention: {score: none}")
-    assert mentions(messages, "model.encoder.bidirectional", "no effect", "score: none", "final", "mean or copy")
-    assert refusals("attention: {score: none}, encoder: {bidirectional: false}") == []
-    assert refusals("attention: {score: none}, decoder: {initial_state: copy}") == []
-    assert refusals("attention: {score: none}, encoder: {layers: 2}") == []  # the lower layer's two are read
-    summed = refusals("attention: {score: none}, encoder: {directions: sum}")
-    assert mentions(summed, "model.encoder.bidirectional")  # and not a second time for the sum
-
-
-@pytest.mark.parametrize("option", ["output_dropout: 0.1", "layer_normalisation: true", "directions: sum"])
-@pytest.mark.parametrize("start", ["mean", "copy", "final"])
-def test_without_attention_only_a_mean_state_reads_the_annotations(refusals: Refusals, option: str, start: str) -> None:
-    """A copied state is of summed directions as well."""
-    key = option.split(":")[0]
-    hidden_size = 256 if (start, key) == ("copy", "directions") else 512
-    decoder = f"decoder: {{initial_state: {start}, hidden_size: {hidden_size}, layers: 2}}"
-    messages = refusals(f"attention: {{score: none}}, encoder: {{{option}, layers: 2}}, {decoder}")
-    if start == "mean" or (start, key) == ("copy", "directions"):
-        assert messages == []
-    else:
-        assert mentions(messages, f"model.encoder.{key}", "no effect", "none", start)
-
-
-def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
-    messages = refusals("decoder: {type: conditional_gru, cell: lstm}")
-    assert mentions(messages, "model.decoder.cell", "lstm", "conditional_gru", "allowed: gru")
-    assert refusals("decoder: {type: conditional_gru, layers: 2}, encoder: {cell: lstm}") == []
-
-
 # --------------------------------------------------------------------- options without an effect, and all at once
 
-OPTIONS: dict[str, Any] = {
-    "size": 9,
-    "bias": "true",
-    "coverage": "true",
-    "positions": 9,
-    "filters": 9,
-    "filter_width": 9,
-}
-OPTIONS["temperature"] = 9.0
+MEMBERS = {"attention.score": SCORES, "attention.scope": SCOPES, "decoder.type": DECODERS}
 TAKERS = {
-    "temperature": {"cosine"},
-    "size": {"additive", "concat", "location_sensitive"},
-    "bias": {"additive", "location_sensitive"},
-    "coverage": {"additive", "concat", "location_sensitive"},
-    "positions": {"location"},
-    "filters": {"location_sensitive"},
-    "filter_width": {"location_sensitive"},
+    "attention.score": {
+        "temperature": {"cosine"},
+        "size": {"additive", "concat", "location_sensitive"},
+        "bias": {"additive", "location_sensitive"},
+        "coverage": {"additive", "concat", "location_sensitive"},
+        "positions": {"location"},
+        "filters": {"location_sensitive"},
+        "filter_width": {"location_sensitive"},
+    },
+    "attention.scope": {
+        "half_width": {"local-m", "local-p"},
+        "gaussian": {"local-m"},
+        "position_scale": {"local-p"},
+        "position_logit": {"local-p"},
+        "renormalise": {"local-p"},
+    },
+    "decoder.type": {
+        "order": {"bahdanau"},
+        "input_feeding": {"luong"},
+        "fed_dropout": {"luong"},
+        "attentional_dropout": {"luong"},
+        "attentional_activation": {"luong"},
+    },
 }
+WRITTEN = {
+    **dict.fromkeys(("bias", "coverage", "gaussian", "renormalise"), "true"),
+    "position_scale": "length",
+    "position_logit": "unscaled",
+    "order": "paper",
+    "input_feeding": "false",
+    "fed_dropout": "0.2",
+    "attentional_dropout": "0.2",
+    "attentional_activation": "none",
+}  # other than the defaults; the other options are numbers
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_options_of_another_score(refusals: Refusals, score: str) -> None:
-    """Each option with each score: taken or refused, and all refusals in one report."""
-    encoder = ONE_WAY.get(score, "")
-    wrong = [option for option, takers in TAKERS.items() if score not in takers]
-    for option, value in OPTIONS.items():
-        messages = refusals(f"{encoder}attention: {{score: {score}, {option}: {value}}}, decoder: {{{MEAN}}}")
-        if option in wrong:
-            takers = " or ".join(name for name in SCORES if name in TAKERS[option])
-            assert mentions(messages, f"model.attention.{option}: has no effect with score: {score};", f"use {takers}")
-        else:
+@pytest.mark.parametrize(("key", "name"), [(key, name) for key, members in MEMBERS.items() for name in members])
+def test_options_of_another_member(refusals: Refusals, key: str, name: str) -> None:
+    """Each option with each member of its family: taken or refused, and all refusals in one report."""
+    section, family = key.split(".")
+    before = ONE_WAY.get(name, "") + ("" if section == "decoder" else f"decoder: {{{MEAN}}}, ")
+    written = {option: f"{option}: {WRITTEN.get(option, 9)}" for option in TAKERS[key]}
+    refused = []
+    for option, text in written.items():
+        takers = [member for member in MEMBERS[key] if member in TAKERS[key][option]]
+        messages = refusals(f"{before}{section}: {{{family}: {name}, {text}}}")
+        if name in takers:
             assert messages == []
-    everything = ", ".join(f"{option}: {value}" for option, value in OPTIONS.items())
-    assert len(refusals(f"{encoder}attention: {{score: {score}, {everything}}}, decoder: {{{MEAN}}}")) == len(wrong)
+        else:
+            words = f"has no effect with {family}: {name}; leave it out, or use {' or '.join(takers)}"
+            assert mentions(messages, f"model.{section}.{option}: {words}")
+            refused += messages
+    together = refusals(f"{before}{section}: {{{family}: {name}, {', '.join(written.values())}}}")
+    assert sum(f"has no effect with {family}: {name};" in message for message in together) == len(refused)
 
 
 @pytest.mark.parametrize("option", ["positions: 101", "filters: 10", "filter_width: 5", "half_width: 10"])
@@ -299,33 +329,6 @@ def test_a_resolved_configuration_loads(tmp_path: Path) -> None:
         load_config(second, ["model.attention.half_width=9"], checks=[model_problems])
 
 
-def test_options_of_another_scope(refusals: Refusals) -> None:
-    assert mentions(refusals("attention: {half_width: 5}"), "half_width", "scope: global", "use local-m or local-p")
-    assert mentions(refusals("attention: {renormalise: true}"), "renormalise", "scope: global", "local-p")
-    messages = refusals("attention: {scope: local-m, renormalise: true}")
-    assert mentions(messages, "renormalise", "scope: local-m", "use local-p")
-    assert refusals("attention: {scope: local-m, half_width: 5, gaussian: true}") == []
-    assert refusals("attention: {scope: local-p, half_width: 5, renormalise: true, position_scale: length}") == []
-    assert mentions(
-        refusals("attention: {scope: local-p, gaussian: true}"), "gaussian", "scope: local-p", "use local-m"
-    )
-    messages = refusals("attention: {scope: local-m, position_scale: length}")
-    assert mentions(messages, "position_scale", "scope: local-m", "use local-p")
-    messages = refusals("attention: {position_logit: unscaled}")
-    assert mentions(messages, "position_logit", "scope: global", "use local-p")
-
-
-@pytest.mark.parametrize(
-    ("option", "owner"),
-    [("order: paper", "bahdanau"), ("input_feeding: false", "luong"), ("fed_dropout: 0.2", "luong")],
-)
-def test_options_of_another_decoder(refusals: Refusals, option: str, owner: str) -> None:
-    for decoder in DECODERS.keys() - {owner}:
-        messages = refusals(f"decoder: {{type: {decoder}, {option}}}")
-        assert mentions(messages, f"model.decoder.{option.split(':')[0]}", f"no effect with type: {decoder}", owner)
-    assert refusals(f"decoder: {{type: {owner}, {option}}}") == []
-
-
 def test_input_feeding_without_a_decoder(refusals: Refusals) -> None:
     """Who asks for it means Luong's, not the default; off, it is what the default has."""
     messages = refusals("decoder: {input_feeding: true, fed_dropout: 0.0}")
@@ -341,60 +344,6 @@ def test_layer_normalisation_of_a_reset_gate_that_comes_first(refusals: Refusals
         assert mentions(messages, "model.decoder.layer_normalisation", "gru_reset_first", "use gru or lstm")
         cells = "encoder: {cell: gru_reset_first, layer_normalisation: true}"
         assert refusals(f"{cells}, decoder: {{type: {kind}, cell: gru_reset_first}}") == []
-
-
-@pytest.mark.parametrize(
-    ("model", "key", "words"),
-    [
-        ("decoder: {initial_state: copy, layers: 2}", "decoder.initial_state", "model.decoder.layers: 1 (now 2)"),
-        (
-            "encoder: {cell: lstm, hidden_size: 96}, decoder: {initial_state: copy}",
-            "decoder.initial_state",
-            "set model.decoder.cell: lstm (now gru), model.decoder.hidden_size: 192 (now 512), or use final",
-        ),
-        (
-            "encoder: {directions: sum, hidden_size: 100}, decoder: {initial_state: copy}",
-            "decoder.initial_state",
-            "set model.decoder.hidden_size: 100 (now 512)",
-        ),
-        ("decoder: {initial_state: forward}", "decoder.initial_state", "model.decoder.hidden_size: 256 (now 512)"),
-        (
-            "encoder: {directions: sum}, decoder: {initial_state: forward, hidden_size: 256}",
-            "encoder.directions",
-            "sum does not go with decoder.initial_state: forward",
-        ),
-        ("decoder: {initial_state: alternate, hidden_size: 256}", "decoder.initial_state", "layers: 2 (now 1)"),
-        (
-            "encoder: {bidirectional: false}, decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
-            "encoder.bidirectional",
-            "alternate, which needs two directions",
-        ),
-        (
-            "attention: {score: none}, decoder: {initial_state: forward, hidden_size: 256}",
-            "encoder.bidirectional",
-            "true has no effect with attention.score: none and initial_state: forward",
-        ),
-        ("initialisation: {forget_bias: 1}", "initialisation.forget_bias", "1 has no effect"),
-    ],
-)
-def test_states_that_are_taken_as_they_are(refusals: Refusals, model: str, key: str, words: str) -> None:
-    assert mentions(refusals(model), f"model.{key}", words)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        "decoder: {initial_state: forward, hidden_size: 256, layers: 3, cell: lstm}",
-        "encoder: {bidirectional: false}, decoder: {initial_state: forward, hidden_size: 256}",
-        "decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
-        "decoder: {initial_state: copy}",
-        "encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}",
-        "encoder: {directions: sum, hidden_size: 100}, decoder: {initial_state: copy, hidden_size: 100}",
-        "initialisation: {forget_bias: 1}, decoder: {cell: lstm}",
-    ],
-)
-def test_states_that_fit(refusals: Refusals, model: str) -> None:
-    assert refusals(model) == []
 
 
 def test_all_problems_in_one_report(refusals: Refusals) -> None:
