@@ -2,16 +2,16 @@
 
 It knows pieces and weights; it knows no model. `alignment_plot` makes larger pictures for people to keep, which take
 matplotlib some tenths of a second; here matplotlib, an optional dependency, only renders the labels, and without it
-there are none.
+there are none. Pillow writes the PNG; both TensorBoard, for which these pictures are, and matplotlib bring it.
 """
 
-import struct
+import io
 import warnings
-import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from nmt.evaluation.alignment_plot import Fonts, shortened
 
@@ -63,7 +63,9 @@ def heat_map(
     for number, (image, above) in enumerate(columns):
         place = left + round((number + _BASELINE) * CELL) - above
         _darken(pixels, np.rot90(image), top - _GAP - image.shape[1], place)
-    return Picture(_png(pixels), pixels.shape[1], pixels.shape[0])
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return Picture(file.getvalue(), pixels.shape[1], pixels.shape[0])
 
 
 def _labels(pieces: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, int]]":
@@ -95,19 +97,3 @@ def _darken(pixels: "Pixels", image: "Pixels", top: int, left: int) -> None:
     image = image[max(-top, 0) :, max(-left, 0) :]
     there = pixels[max(top, 0) :, max(left, 0) :][: image.shape[0], : image.shape[1]]
     np.minimum(there, 255 - image[: there.shape[0], : there.shape[1], np.newaxis], out=there)
-
-
-def _png(pixels: "Pixels") -> bytes:
-    """`pixels` (height, width, 3) as a PNG: ISO/IEC 15948, 8 bits of red, green and blue, no row filtered."""
-    height, width, colors = pixels.shape
-    rows = np.zeros((height, 1 + width * colors), dtype=np.uint8)  # the first byte: the filter
-    rows[:, 1:] = pixels.reshape(height, -1)
-    chunks = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(rows.tobytes())),
-        (b"IEND", b""),
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-        for name, content in chunks
-    )

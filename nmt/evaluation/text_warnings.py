@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from nmt.evaluation.metrics import METRICS, USUAL, is_too_short
+from nmt.evaluation.metrics import USUAL, is_too_short
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
@@ -31,7 +31,6 @@ MOST = 10  # of these to a space, in text that is cut into words
 FEWEST = 4  # of these in a line, on average: shorter ones may be single words
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
-NORMALIZING = "flores200"  # the tokenizer with which BLEU normalizes text itself, as NFKC
 
 
 def text_warnings(
@@ -59,7 +58,7 @@ def text_warnings(
                 "error; --lowercase ignores case"
             )
         for reference, right in references.items():
-            warnings += _other_form_warning(name, lines, reference, right, _counting_forms(tokenize, metrics))
+            warnings += _other_form_warning(name, lines, reference, right)
         if "ter" in metrics:
             longest = [max(right, key=_words) for right in zip(*references.values(), strict=True)]
             warnings += _slow_lines(lines, longest)
@@ -114,7 +113,7 @@ def format_warnings(
     return warnings
 
 
-def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str], tokenize: str) -> list[str]:
+def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) -> list[str]:
     """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
 
     Neither capitals, which have an option of their own, nor the number of spaces count.
@@ -126,36 +125,25 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str], 
     number, there, here = others[0]
     message = (
         f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
-        f"model normalizes them (line {number}: {here!r} instead of {there!r}): "
-        f"{_counting_forms(tokenize, USUAL)[0]} counts them as errors; set subwords.normalisation to identity for a "
-        "new subword model, or normalize the text"
+        f"model normalizes them (line {number}: {here!r} instead of {there!r}), which scores count as errors; set "
+        "subwords.normalisation to identity for a new subword model, or normalize the text"
     )
     return [message]
 
 
-def _counting_forms(tokenize: str, metrics: Sequence[str]) -> list[str]:
-    """The titles of those among the metrics to which characters in another form of Unicode are other characters."""
-    return [METRICS[name].title for name in metrics if name != "bleu" or tokenize != NORMALIZING]
-
-
-def _other_form_warning(
-    name: str, lines: Sequence[str], reference: str, right: Sequence[str], counting: Sequence[str]
-) -> list[str]:
-    """Warn about lines that differ in fewer characters from the reference's once both are normalized.
-
-    `counting`: the metrics to which that matters.
-    """
+def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
+    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
     others = []
     for number, both in enumerate(zip(lines, right, strict=True), start=1):
         normal = unicodedata.normalize("NFKC", both[0]), unicodedata.normalize("NFKC", both[1])
         if normal != both and _not_in_common(*normal) < _not_in_common(*both):
             others.append(number)
-    if not counting or not others or len(others) < OTHER_FORM * len(lines):
+    if not others or len(others) < OTHER_FORM * len(lines):
         return []
     message = (
         f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
-        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which "
-        f"{' and '.join(counting)} count as errors; normalize both in the same way"
+        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which scores "
+        "count as errors; normalize both in the same way"
     )
     return [message]
 

@@ -52,7 +52,7 @@ def doubts_of_references(config: Config, target: Subwords) -> list[str]:
         for line in lines:
             ids = target.encode(line)
             written.append(line if UNKNOWN in ids else target.decode(ids))
-        warnings += normalized_warning(name, lines, written, tokenize)
+        warnings += normalized_warning(name, lines, written)
         option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
         warnings += format_warnings(name, lines, tokenize, option=option, cure=cure)
     return warnings

@@ -53,25 +53,6 @@ def test_the_reverse_direction_is_turned(how: str) -> None:
     assert symmetrised("intersection", [[(0, 2)]], [[(0, 2)]]) == [[]]
 
 
-def test_growing_goes_on_from_what_was_added() -> None:
-    """A staircase: every step can be reached only from the one before it."""
-    forward, reverse = [[(0, 0), (2, 2), (4, 4)]], [[(0, 0), (1, 1), (3, 3)]]
-    steps = [(place, place) for place in range(5)]
-    assert symmetrised("grow-diag-final-and", forward, reverse) == [steps]
-
-
-def test_growing_leaves_out_a_link_whose_words_both_have_one() -> None:
-    # 0-0 and 1-1 in both; 1-0 and 0-1 beside them have nothing to add, in growing or at the end.
-    forward, reverse = [[(0, 0), (1, 1), (1, 0)]], [[(0, 0), (1, 1), (1, 0)]]
-    assert symmetrised("grow-diag-final-and", forward, reverse) == [[(0, 0), (1, 1)]]
-
-
-def test_without_a_common_link_the_forward_direction_comes_first() -> None:
-    # Nothing to grow from. Forward 0-1, then 2-1 has a linked target; reverse 0-0 has a linked source, 3-2 is new.
-    assert symmetrised("grow-diag-final-and", [[(2, 1), (0, 1)]], [[(0, 0), (2, 3)]]) == [[(0, 1), (3, 2)]]
-    assert symmetrised("grow-diag-final-and", [[]], [[]]) == [[]]
-
-
 def grown_plainly(forward: Links, reverse: Links) -> set[Link]:
     """grow-diag-final-and as published: sweeps over all links until a sweep adds nothing."""
 

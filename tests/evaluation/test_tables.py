@@ -75,19 +75,6 @@ def test_intervals_of_one_system() -> None:
     }
 
 
-def test_json_of_one_system() -> None:
-    numbers = json_object(compared(ONE), **HOW)
-    assert numbers == {
-        "bleu": {"score": 27.304, "signature": "nrefs:1|tok:13a"},
-        "chrf": {"score": 100.0, "signature": "nrefs:1|nc:6"},
-        "ter": {"score": 131.125, "signature": "nrefs:1|tok:tercom"},
-        "sentences": 7,
-        "tokenize": "13a",
-        "lowercase": False,
-    }
-    json.dumps(numbers)
-
-
 # ------------------------------------------------------------------------------------------------------ several systems
 
 SEVERAL = {
@@ -251,10 +238,6 @@ def test_runs_have_a_mean_and_a_standard_deviation() -> None:
     alone = table(compared({name: SEEDS[name] for name in MINE.members}, runs=(MINE,))).splitlines()
     assert alone[0] == "BLEU, higher is better  score  s.d."
     assert not any("diff." in line for line in alone)
-
-
-def test_the_best_mean_of_one_system_is_not_marked() -> None:
-    assert "*" not in table(compared({name: SEEDS[name] for name in MINE.members}, runs=(MINE,)))
 
 
 def test_json_of_runs() -> None:
