@@ -1,6 +1,5 @@
 """Mistakes in what nmt-train is given: exit code 2, one clear message, nothing trained, nothing left in the way."""
 
-import gzip
 import os
 import shutil
 from collections.abc import Callable
@@ -67,66 +66,15 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             "valid.de\n",
         ],
     ),
-    "a folder": (
-        lambda folder: ((folder / "train.de").unlink(), (folder / "train.de").mkdir()),
-        ["train.de: is a folder, not a file"],
-    ),
-    "files of unequal length": (
-        lambda folder: drop_last_line(folder / "train.de"),
-        ["train.en has 108 lines, but", "train.de has 107"],
-    ),
-    "validation files of unequal length": (
-        lambda folder: drop_last_line(folder / "valid.en"),
-        ["valid.en has 11 lines, but", "valid.de has 12"],
-    ),
-    "invalid UTF-8": (
-        lambda folder: break_line(folder / "train.en", 5),
-        ["train.en, line 5: not valid UTF-8 (byte 0xe9 at column 4)"],
-    ),
-    "an empty file": (lambda folder: (folder / "valid.de").write_bytes(b""), ["valid.de: the file is empty"]),
     "blank lines only": (
         lambda folder: [(folder / name).write_bytes(b" \n" * 3) for name in ("train.en", "train.de")],
         ["has no text to train subwords on"],
-    ),
-    "nothing but blank lines to validate with": (
-        lambda folder: [(folder / name).write_bytes(b"\n\n") for name in ("valid.en", "valid.de")],
-        [
-            "data.valid: ",
-            "valid.de have no pair with text on both sides, of 2 pairs, so that there is nothing to measure",
-        ],
-    ),
-    "line ends of old Macs": (
-        lambda folder: [
-            (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r"))
-            for name in ("train.en", "valid.de")
-        ],
-        [
-            "2 problems",
-            "train.en has 1 line, but",
-            "carriage returns, the line ends of old Macs, are converted by",
-        ],
-    ),
-    "a damaged gzip file": (
-        lambda folder: (folder / "train.en").write_bytes(gzip.compress(b"the dog\n" * 108)[:-9]),
-        ["train.en: damaged gzip file"],
     ),
     "several at once": (
         lambda folder: ((folder / "train.en").write_bytes(b""), break_line(folder / "valid.de", 2)),
         ["2 problems", "train.en: the file is empty", "valid.de, line 2: not valid UTF-8"],
     ),
 }
-
-
-def test_both_files_with_line_ends_of_old_macs(tmp_path: Path, own_config: Path, train: Train, capsys: Capture) -> None:
-    """They are one pair, and the warnings say why."""
-    for name in ("train.en", "train.de"):
-        path = own_config.parent / name
-        path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
-    assert train(own_config, tmp_path / "run", "--dry-run") == 2
-    told = capsys.readouterr().err
-    for name in ("train.en", "train.de"):
-        assert f"/{name}: has 107 carriage returns inside of 1 line, and a line ends at a line feed alone; " in told
-    assert "error: no training pair is left of 1" in told
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -139,27 +139,6 @@ def test_a_signal_within_validation_or_averaging(
     assert_same(reference, tmp_path / "run")
 
 
-def test_a_cache_damaged_between_a_stop_and_its_resumption(
-    whole: tuple[Path, int], tmp_path: Path, config: Path
-) -> None:
-    """One bit of a file of each kind: the run ends as if nothing had happened."""
-    reference, _ = whole
-    cache = sorted(path for path in (reference.parent / ".cache").rglob("*") if path.is_file())
-    files = {path.suffix or path.name: path.relative_to(reference.parent) for path in cache}
-    assert files.keys() == {"contents", "model", ".values", ".offsets"}
-    for number, name in enumerate(files.values()):
-        output = tmp_path / str(number) / "run"
-        assert signalled(config, output, validation=1, signals=[signal.SIGTERM]).code == 143
-        path = output.parent / name
-        damaged = bytearray(path.read_bytes())
-        damaged[len(damaged) // 2] ^= 1 << number % 8
-        path.write_bytes(damaged)
-        last = trained(config, output, "--resume")
-        assert last.code == 0, f"{name}: {last.errors}"
-        assert last.errors.count("damaged, or of another version, and rebuilt") == 1, name
-        assert_same(reference, output)
-
-
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
