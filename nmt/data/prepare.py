@@ -32,7 +32,7 @@ from nmt.errors import UserError, collected, counted, refuse
 from nmt.pharaoh import links_of_line, pharaoh
 
 # Parts of the cache keys
-_CHECKS = 2  # which lines and links are refused, and what is counted of the others
+_CHECKS = 3  # which lines and links are refused, and what is counted of the others
 _RECIPE = 1  # of training subword models
 _ENCODING = 1  # how text becomes ids
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model

@@ -117,7 +117,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     ids = [key(1, [train], [model] * 2, [50, None], False), key(1, [valid], [model] * 2, None, False)]
     assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
     assert {path.relative_to(folder / "cache").parent.as_posix() for path in written(folder)} == {
-        f"corpora/{key(2, 1, [train, valid])}",
+        f"corpora/{key(3, 1, [train, valid])}",
         f"subwords/{key(1, made_by, [train])}",
         *(f"ids/{name}" for name in ids),
     }
