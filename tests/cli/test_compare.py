@@ -84,17 +84,6 @@ def test_systems_are_compared_with_the_first(capsys: pytest.CaptureFixture[str])
     assert (result["references"], result["sentences"], result["tokenize"]) == (2, 3, "13a")
 
 
-@pytest.mark.usefixtures("files")
-def test_the_table_says_who_is_the_baseline_and_what_p_means(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--hypotheses", "old", "new", "--reference", "ref", *FEW, "--json", "scores.json"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["BLEU,", "higher", "is", "better", "score", "diff.", "95%", "interval", "p", "(boot.)"]
-    assert [line[:5] for line in lines[1:3]] == ["  old", "* new"]
-    assert any(line.startswith("* best; baseline: old; 95% interval") for line in lines)
-    assert max(map(len, lines)) <= 80
-    assert len(json.loads(Path("scores.json").read_text(encoding="utf-8"))["systems"]) == 2
-
-
 def test_names_are_the_files_or_the_paths_where_those_are_alike(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,27 +94,6 @@ def test_names_are_the_files_or_the_paths_where_those_are_alike(
     few = ["--metrics", "ter", *FEW]
     result = numbers(capsys, "--hypotheses", "a/test.de", "b/test.de", "./old", "x=y", "--reference", "ref", *few)
     assert [system["name"] for system in result["systems"]] == ["a/test.de", "b/test.de", "old", "x=y"]
-
-
-@pytest.mark.usefixtures("files")
-def test_intervals_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
-    one = ["--hypotheses", "new", "--reference", "ref", "--metrics", "bleu"]
-    result = numbers(capsys, *one, "--intervals", *FEW)
-    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=43)
-    expected = interval.systems[0].scores["bleu"].interval
-    assert expected is not None
-    assert result["bleu"]["interval"] == {
-        "mean": pytest.approx(expected.mean, abs=1e-6),
-        "half_width": pytest.approx(expected.half_width, abs=1e-6),
-    }
-    assert main([*one, "--intervals", *FEW]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split("  ")[2].strip() == "95% interval"
-
-
-def test_warnings_name_the_system(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "odd").write_text("\n\nYes\n", encoding="utf-8")
-    assert main(["--hypotheses", "old", "odd", "--reference", "ref", *FEW]) == 0
-    assert capsys.readouterr().err == "nmt-eval: warning: 2 of 3 hypotheses of odd are empty\n"
 
 
 # ----------------------------------------------------------------------------------------------------------------- CI

@@ -1,6 +1,5 @@
 """nmt-eval from its arguments to its output, exit code and messages; the model is a hand-written dictionary."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -12,12 +11,8 @@ import sacrebleu
 import torch
 
 from nmt.cli.evaluate import main
-from nmt.config.schema import Config, SubwordsConfig
-from nmt.data.subwords import Subwords
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
-from nmt.models.model_file import ModelFile, save_model
-from nmt.models.seq2seq import build_model
 
 HYPOTHESES = ["The cat sat on a mat.", "Dogs don't bark, they sing.", "Yes"]
 REFERENCES = ["The cat sat on the mat.", "Dogs don't sing, they bark.", "No"]
@@ -65,15 +60,6 @@ def test_a_file_is_scored_as_sacrebleu_scores_it(files: Path, capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("files")
-def test_tokenize_and_lowercase_reach_the_signatures(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--hypotheses", "hyp", "--reference", "ref", "--tokenize", "char", "--lowercase", "--json", "-"]) == 0
-
-    scores = json.loads(capsys.readouterr().out)
-    assert "|case:lc|eff:no|tok:char|" in scores["bleu"]["signature"]
-    assert "|case:lc|" in scores["chrf"]["signature"]
-
-
-@pytest.mark.usefixtures("files")
 def test_chosen_metrics_alone_are_computed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sacrebleu.metrics.TER, "corpus_score", lambda *_: pytest.fail("TER was computed"))
 
@@ -81,15 +67,6 @@ def test_chosen_metrics_alone_are_computed(capsys: pytest.CaptureFixture[str], m
     assert list(json.loads(capsys.readouterr().out))[:3] == ["chrf", "bleu", "sentences"]
     assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics=bleu"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["metric", "BLEU", "3"]
-
-
-def test_gzip_and_odd_separators_inside_a_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "One\u2028line.\nTwo\x0c lines.\r\n"
-    (files / "hyp.gz").write_bytes(gzip.compress(text.encode()))
-    (files / "ref").write_bytes(text.encode())
-
-    assert main(["--hypotheses", "hyp.gz", "--reference", "ref"]) == 0
-    assert "2 sentences" in capsys.readouterr().out
 
 
 def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,14 +144,6 @@ def test_every_mistake_is_reported_at_once(
 
     assert [message for message in messages if message not in said] == []
     assert len(said.splitlines()) == len(messages) + (len(messages) > 1)  # and a line that counts the problems
-
-
-def test_invalid_utf8_is_named_with_its_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "ref").write_bytes(b"one\nd\xe9j\xe0 vu\nthree\n")
-
-    assert "--reference: ref, line 2: not valid UTF-8 (byte 0xe9 at column 2)" in fails(
-        ["--hypotheses", "hyp", "--reference", "ref"], capsys
-    )
 
 
 def test_scoring_a_file_does_not_wait_for_torch(files: Path) -> None:
@@ -260,41 +229,3 @@ def test_mistakes_are_reported_before_the_model_is_loaded(
     monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
 
     fails([*MODEL, *options.split()], capsys)
-
-
-def test_source_and_reference_of_different_length(
-    files: Path, translator: DictionaryTranslator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (files / "src").write_text("Ja\n", encoding="utf-8")
-
-    assert "--source src has 1 line and --reference ref has 3" in fails(MODEL, capsys)
-    assert translator.options is None
-
-
-def test_a_model_file_is_loaded_and_scored(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    subwords = Subwords.train(SOURCE + REFERENCES, settings=SubwordsConfig(size=61))
-    corpus = {"source": files / "src", "target": files / "ref"}
-    config = Config.model_validate(
-        {
-            "name": "untrained",
-            "data": {"source_language": "de", "target_language": "en", "train": [corpus], "valid": corpus},
-            "model": {"embedding_size": 3, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 7}},
-        }
-    )
-    model = build_model(config.model, source_size=61, target_size=61)
-    save_model(
-        files / "m",
-        ModelFile(
-            config=config,
-            weights=model.state_dict(),
-            source_subwords=subwords.model,
-            target_subwords=subwords.model,
-            sizes=(61, 61),
-            training={},
-        ),
-    )
-
-    assert main([*MODEL, "--device", "cpu", "--beam-size", "2", "--output", "out"]) == 0
-
-    assert len((files / "out").read_text(encoding="utf-8").split("\n")) == 3 + 1
-    assert "3 sentences" in capsys.readouterr().out

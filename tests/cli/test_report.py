@@ -103,17 +103,6 @@ def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[
     assert not Path("other.html").exists()
 
 
-def test_training_text_with_a_fault_is_told_before_anything_is_done(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (files / "train").write_bytes(b"der\nHund\n\xff\n")
-    arguments = ["--hypotheses", "good", "--reference", "ref", "--training-text", "train", "--report", "other.html"]
-    assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("nmt-eval: error: train, line 3: not valid UTF-8")
-
-
 @pytest.mark.usefixtures("files")
 def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equally, for it is of use where two can be compared; and what has no room is not computed."""
@@ -175,13 +164,6 @@ def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: st
     assert not (files / "page.html").exists()
 
 
-def test_line_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "gold").write_text("0-0\n", encoding="utf-8")
-    arguments = ["--hypotheses", "good", "--reference", "ref", "--source", "src", "--report", "page.html"]
-    assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
-    assert "--gold-alignments gold has 1 line" in capsys.readouterr().err
-
-
 def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As where they are counted from 1: scores of them would be wrong, and nobody would notice."""
     (files / "gold").write_text("3-1 1-2\n1-1 2-2\n\n", encoding="utf-8")
@@ -219,13 +201,3 @@ def test_options_that_concern_the_page_alone() -> None:
     text = Path("page.html").read_text(encoding="utf-8")
     assert "<small>0.00 ± 0.00</small>" in text
     assert "BLEU" in text
-
-
-@pytest.mark.usefixtures("files")
-def test_what_is_no_seed_is_told_before_a_translation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SACREBLEU_SEED", "x")
-    monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
-    assert main(["--model", "m", "--source", "src", "--reference", "ref", "--report", "page.html"]) == 2
-    assert "SACREBLEU_SEED=x: allowed" in capsys.readouterr().err

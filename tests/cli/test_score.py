@@ -67,13 +67,6 @@ def test_a_score_a_line_and_the_perplexity(trained: Path, capsys: Capture) -> No
     )
 
 
-@pytest.mark.usefixtures("files")
-def test_batches_change_no_score(trained: Path) -> None:
-    plain = scores(trained)
-    for batch_tokens in ("1", "100000"):
-        assert scores(trained, "--batch-tokens", batch_tokens) == pytest.approx(plain, abs=2e-4)
-
-
 def test_a_translation_scores_as_the_search_scored_it(trained: Path, files: Path) -> None:
     translator = Translator.load(trained)
     translations = translator.translate(SOURCES[:4], length_penalty="none", beam_size=3, n_best=3)
@@ -141,15 +134,6 @@ def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Captu
     assert "tgt: the file is empty" in message
     (message,) = complaints(capsys, "--model", str(trained), "--source", "src", "--target", "src", "--json", "-")
     assert "--json -: standard output has the scores" in message
-
-
-def test_standard_input_is_not_read(trained: Path, files: Path, capsys: Capture) -> None:
-    options = ["--model", trained, "--source", files / "source", "--target", "-"]
-    assert main([*map(str, options)]) == 2
-    assert (
-        capsys.readouterr().err
-        == "nmt-score: error: -: standard input is not read here; give files as --source and --target\n"
-    )
 
 
 @pytest.mark.usefixtures("files")
