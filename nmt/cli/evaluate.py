@@ -347,7 +347,7 @@ def _unequal_counts(files: Sequence[tuple[str, int]]) -> list[str]:
 
 def _evaluate(request: Request) -> int:
     from nmt.cli.report_page import write_page
-    from nmt.evaluation.comet_scores import load_comet
+    from nmt.evaluation.comet_scores import Comet
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
     from nmt.ops.memory import enough_memory
@@ -356,7 +356,7 @@ def _evaluate(request: Request) -> int:
         translators = _loaded(request)
         comet = None
         if request.comet is not None:
-            comet = load_comet(request.comet, request.source, on_gpu=request.on_gpu)
+            comet = Comet(request.comet, request.source, on_gpu=request.on_gpu)
         systems = {
             one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
             for one in request.candidates

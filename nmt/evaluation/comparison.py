@@ -20,7 +20,7 @@ from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from nmt.errors import UserError
-from nmt.evaluation.comet_scores import SentenceMean
+from nmt.evaluation.comet_scores import Comet
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, counted
 
 Method = Literal["bootstrap", "randomization"]
@@ -166,7 +166,7 @@ def compare(
     metrics: Sequence[str] = USUAL,
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
-    comet: SentenceMean | None = None,
+    comet: Comet | None = None,
     methods: Sequence[Method] = (),
     intervals: bool = False,
     resamples: int = RESAMPLES,
@@ -239,7 +239,7 @@ def resampling_seed() -> int | None:
 
 def _measure(name: str, metric: Any) -> Measure:
     if name not in METRICS:
-        return Measure(title=metric.title, better="higher", signature=str(metric.get_signature()))
+        return Measure(title="COMET", better="higher", signature=str(metric.get_signature()))
     title, better, *_ = METRICS[name]
     return Measure(title=title, better=better, signature=str(metric.get_signature()))
 

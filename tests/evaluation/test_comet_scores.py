@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation.comet_scores import check_comet, load_comet
+from nmt.evaluation.comet_scores import Comet, check_comet
 from nmt.evaluation.metrics import counted
 from tests.comet_stand_in import install
 
@@ -26,7 +26,7 @@ def test_scores_are_the_packages_times_100(package: Path) -> None:
     """The stand-in scores the share of the reference's words that the translation has. The package is told to stay
     offline before it is imported, and it may not chatter."""
     level = logging.getLogger().level
-    comet = load_comet(package, ["Ja.", "Nein!"], on_gpu=False)
+    comet = Comet(package, ["Ja.", "Nein!"], on_gpu=False)
     scored = counted(comet, ["yes it is", "no"], [["yes it was so", "no"], ["others", "do not count"]])
     assert scored.sentences(2) == [50.0, 100.0]
     assert scored.score == 75.0
@@ -44,7 +44,7 @@ def test_scores_are_the_packages_times_100(package: Path) -> None:
 def test_a_file_that_the_package_cannot_load(package: Path) -> None:
     package.write_bytes(b"damaged")
     with pytest.raises(UserError, match=r"model\.ckpt: COMET cannot load it \(damaged file"):
-        load_comet(package, [], on_gpu=False)
+        Comet(package, [], on_gpu=False)
 
 
 def test_a_package_that_is_not_installed_and_a_file_that_is_not_there(
