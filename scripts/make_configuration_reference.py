@@ -117,20 +117,8 @@ def _heading(path: KeyPath, here: list[Place]) -> str:
 def _row(place: Place) -> str:
     node = resolved(place.schema)
     meaning = " ".join(str(node.get("description", "")).split())
-    cells = [f"`{place.path[-1]}`", _allowed(place, node), _default(place, node), meaning]
+    cells = [f"`{place.path[-1]}`", allowed(place.schema, NAMES), _default(place, node), meaning]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _allowed(place: Place, node: dict[str, Any]) -> str:
-    if family := node.get("x-family"):
-        return ", ".join(NAMES[family])
-    if variants(node):
-        return f"section with `name`: {', '.join(variants(node))}"
-    if "properties" in node:
-        return "section" + (", or null" if {"type": "null"} in place.schema.get("anyOf", []) else "")
-    if "items" in node and "properties" in resolved(node["items"]):
-        return "list of sections"
-    return allowed(place.schema)
 
 
 def _default(place: Place, node: dict[str, Any]) -> str:
