@@ -8,13 +8,12 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from nmt.errors import UserError, first_of
+from nmt.errors import UserError, first_of, refuse
 
 Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
 
-_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
-_DIGITS = 9  # at most, in the number of a word
+_LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 _SHOWN = 30  # characters of a malformed link in a message
 _SURE = "source-target, such as 0-2"
 
@@ -74,8 +73,7 @@ def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: st
             marked_links.append(_marked_links(line, f"{name}, line {number}", allowed=allowed, expected=expected))
         except UserError as error:
             problems += error.messages
-    if problems:
-        raise UserError(*few_of(problems, name=name))
+    refuse(few_of(problems, name=name))
     return marked_links
 
 
@@ -85,15 +83,6 @@ def _marked_links(line: str, place: str, *, allowed: str, expected: str) -> list
     for text in line.split():
         match = _LINK.fullmatch(text)
         if match is None or match[2] not in allowed:
-            raise UserError(f"{place}: {_shown(text)} is not a link; expected {expected}")
-        if max(len(match[1]), len(match[3])) > _DIGITS:
-            raise UserError(
-                f"{place}: {_shown(text)} has a number of more than {_DIGITS} digits; expected the positions of words "
-                "in their lines, counted from 0"
-            )
+            raise UserError(f"{place}: {text[:_SHOWN]!r} is not a link; expected {expected}")
         links.append((match[2], (int(match[1]), int(match[3]))))
     return links
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
