@@ -53,10 +53,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
         "tests/cli/test_train_minimum_risk.py",
         ("tests/cli/test_train_minimum_risk.py", *OBJECTIVES),
     ),
-    "nmt/evaluation/sentence_scores.py": (
-        "tests/evaluation/test_sentence_scores.py",
-        ("tests/evaluation/test_sentence_scores.py",),
-    ),
+    "nmt/evaluation/metrics.py": ("tests/evaluation/test_metrics.py", ("tests/evaluation/test_metrics.py",)),
     "nmt/tensor_file.py": ("tests/test_tensor_file.py", FILES),
     "nmt/files.py": ("tests/test_files.py", FILES),
     "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
