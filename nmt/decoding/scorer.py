@@ -19,6 +19,7 @@ log-probabilities, or probabilities with -avg_raw_probs; Sockeye probabilities (
 """
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -67,6 +68,7 @@ class Scorer:
         if ensemble is not None and len(self.models) == 1:
             raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
         self.together = ENSEMBLES[ensemble or "log-probabilities"]
+        self._process = os.getpid()
         self._outputs = [] if columns is None else [model.output_for(columns.ids) for model in self.models]
 
     def among(self, columns: Columns) -> "Scorer":
@@ -127,8 +129,14 @@ class Scorer:
     def inference(self) -> Iterator[None]:
         """Run the block without gradients and with all models in evaluation; then each module has its own mode again.
 
-        So a model may translate in the middle of its training.
+        So a model may translate in the middle of its training. Raises UserError in a process that was forked after the
+        models were loaded, where PyTorch waits for ever for the threads of its parent.
         """
+        if os.getpid() != self._process and torch.get_num_threads() > 1:
+            raise UserError(
+                "this process was forked after the model had been loaded, and PyTorch's threads do not work in it: "
+                "start it by multiprocessing's method spawn, or call torch.set_num_threads(1) in it"
+            )
         modules: list[nn.Module] = [module for model in self.models for module in model.modules() if module.training]
         for module in modules:
             module.training = False

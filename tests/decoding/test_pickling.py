@@ -3,9 +3,11 @@
 import multiprocessing
 import pickle
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.cli.shortlist import main as make_shortlist
 from nmt.config.schema import DecodingConfig, SamplingConfig
@@ -106,3 +108,34 @@ def test_a_pool_of_processes(model: Path) -> None:
     together = [best for part in parts for best in part]
     alone = translated(translator, options)
     assert [[one for one, _ in best] for best in together] == [[one for one, _ in best] for best in alone]
+
+
+def in_a_forked_process(translator: Translator, threads: int) -> object:
+    """What translating in it comes to; None if it takes too long."""
+
+    def work(sending: Connection) -> None:
+        torch.set_num_threads(threads)
+        try:
+            sending.send(translated(translator))
+        except UserError as error:
+            sending.send(str(error))
+
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=work, args=(sending,))
+    process.start()
+    try:
+        return receiving.recv() if receiving.poll(60) else None
+    finally:
+        process.kill()
+        process.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12 on, where there are threads
+def test_forked_after_it_was_loaded(model: Path) -> None:
+    """There PyTorch's threads, which fork does not copy, would be waited for for ever."""
+    translator = Translator.load(model)
+    expected = translated(translator)
+    refused = in_a_forked_process(translator, 2)
+    assert isinstance(refused, str)
+    assert "method spawn, or call torch.set_num_threads(1)" in refused
+    assert in_a_forked_process(translator, 1) == expected
