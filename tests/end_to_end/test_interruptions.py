@@ -101,7 +101,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, config: Path) -> tuple[Path,
 def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, config: Path) -> None:
     """The run and the cache it makes survive; so does every second one that is killed again while it is resumed."""
     reference, operations = whole
-    assert operations > 250
+    assert operations > 150
     resumed = 0
     for number in range(1, operations + 1, EVERY):
         output = tmp_path / str(number) / "run"
