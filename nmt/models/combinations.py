@@ -3,7 +3,10 @@
 Each family's classes say what they take; nothing is listed here twice.
 """
 
+import inspect
 from collections.abc import Mapping
+
+from torch import nn
 
 from nmt.config import Config, Problem
 from nmt.config.allowed import Families
@@ -11,11 +14,10 @@ from nmt.config.problems import problem_at
 from nmt.config.schema import ModelConfig, Section, TrainingConfig, changed, memory_size
 from nmt.errors import counted
 from nmt.models.cells import CELLS
-from nmt.models.decoder import Decoder
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
-from nmt.models.scopes import SCOPES, Scope
-from nmt.models.scores import SCORES, Score
+from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 from nmt.ops.recurrence import LSTM
 from nmt.ops.reset_first import ResetFirst
 
@@ -28,7 +30,14 @@ FAMILIES: Families = {
 }
 """The names that a configuration may give, by the families of its schema; to be passed to `load_config`."""
 
-Members = Mapping[str, type[Score] | type[Scope] | type[Decoder]]
+
+Members = Mapping[str, type[nn.Module]]
+
+
+def options(member: type[nn.Module]) -> frozenset[str]:
+    """The keys of its section that a member takes, and others may not: the keyword arguments of its constructor."""
+    parameters = inspect.signature(member).parameters.values()
+    return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
 
 def model_problems(config: Config) -> list[Problem]:
@@ -51,11 +60,11 @@ def _options(section: Section, path: str, family: str, members: Members, problem
     key, and an override may make one of them idle. Who writes half_width: 10 alone has forgotten the scope.
     """
     chosen: str = getattr(section, family)
-    others = set().union(*(member.options for member in members.values())) - members[chosen].options
+    others = set().union(*map(options, members.values())) - options(members[chosen])
     is_named = family in section.model_fields_set
     for key in sorted(others & section.model_fields_set):
         if changed(section, key) or (getattr(section, key) and not is_named):
-            takers = [name for name, member in members.items() if key in member.options]
+            takers = [name for name, member in members.items() if key in options(member)]
             message = f"has no effect with {family}: {chosen}; leave it out, or use {' or '.join(takers)}"
             problems.append(problem_at(f"{path}.{key}", message))
 
@@ -125,7 +134,7 @@ def _attention(config: Config, problems: list[Problem]) -> None:
     idle = {
         "decoding.coverage_penalty": config.decoding.coverage_penalty != 0.0,
         "training.guided_alignment": config.training.guided_alignment is not None,
-        "model.decoder.order": "order" in DECODERS[decoder.type].options and bool(changed(decoder, "order")),
+        "model.decoder.order": "order" in options(DECODERS[decoder.type]) and bool(changed(decoder, "order")),
     }
     message = f"has no effect with attention.score: {name}, where no state attends; remove it"
     problems += [problem_at(key, message) for key, is_given in idle.items() if is_given]

@@ -62,10 +62,11 @@ class DecoderShape(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """Stacked recurrent cells and an attention."""
+    """Stacked recurrent cells and an attention.
 
-    options: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the configuration section `model.decoder` that only this decoder's constructor takes."""
+    Keyword arguments of the constructor are keys of the section `model.decoder` that only this decoder takes.
+    """
+
     cell_names: ClassVar[tuple[str, ...]] = tuple(CELLS)
     """The cells it can be built of."""
     without_context: ClassVar[bool] = True

@@ -38,8 +38,6 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
     `attentional_activation: none`.
     """
 
-    options = frozenset({"input_feeding", "fed_dropout", "attentional_dropout", "attentional_activation"})
-
     def __init__(
         self,
         attention: Attention,
@@ -197,8 +195,6 @@ class BahdanauDecoder(ReadoutDecoder):
     GroundHog counts the state that has read y_{i-1}: there a state writes a word and then reads it. So it writes y_1
     from s_0; here y_0 is <s>, which s_1 has read. A.1.1 allows an LSTM in place of the gated unit.
     """
-
-    options = frozenset({"order"})
 
     def __init__(self, attention: Attention, shape: DecoderShape, *, order: OrderName) -> None:
         super().__init__(attention, shape)

@@ -6,7 +6,7 @@ window at the borders of the sentence, and so do these. Where the authors' code 
 the window of local-p is centered on the real number p_t (their code: on its floor).
 """
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +26,10 @@ class Window(NamedTuple):
 class Scope(nn.Module):
     """All scopes are functions of the query, the lengths of the sentences and the target position.
 
+    The keyword arguments of the constructor are keys of the section `model.attention`, besides the query's size.
     A scope with a center p_t says nothing of positions farther than `half_width` from it: they need not be scored.
     """
 
-    options: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the configuration section `model.attention` that the constructor takes, besides the query's size."""
     half_width: int | None = None
     """D; None: there is no center, and a query may look everywhere."""
 
@@ -85,8 +84,6 @@ class LocalMonotonicScope(_LocalScope):
     authors' code. The Gaussian is an option of the local attention in Weweler's Tacotron, single-speaker-tts.
     """
 
-    options = frozenset({"half_width", "gaussian"})
-
     def __init__(self, query_size: int, *, half_width: int, gaussian: bool) -> None:
         super().__init__(half_width=half_width, gaussian=gaussian, renormalise=False)
 
@@ -111,8 +108,6 @@ class LocalPredictiveScope(_LocalScope):
 
     Gradients reach W_p (query_size, query_size) and v_p (query_size,) through the Gaussian alone.
     """
-
-    options = frozenset({"half_width", "position_scale", "position_logit", "renormalise"})
 
     def __init__(
         self,

@@ -22,11 +22,12 @@ from nmt.ops.steps import StepLinear
 
 
 class Score(nn.Module):
-    """How well each query matches each source position."""
+    """How well each query matches each source position.
 
-    options: ClassVar[frozenset[str]] = frozenset()
-    """What the constructor takes besides the two sizes: keys of the configuration section `model.attention`, or what
-    `build_attention` adds to them."""
+    The constructor takes the sizes of a query and of an annotation. Its keyword arguments are keys of the section
+    `model.attention` that other scores do not take, or what `build_attention` adds to them.
+    """
+
     same_size: ClassVar[bool] = False
     """Whether the query and the memory must have one size."""
     positional: ClassVar[bool] = False
@@ -80,8 +81,6 @@ class AdditiveScore(_HiddenLayerScore):
     depend on i and is computed once. The paper writes no bias, and its authors' code has none; dl4mt and Nematus do.
     """
 
-    options = frozenset({"size", "bias", "coverage"})
-
     def __init__(self, query_size: int, memory_size: int, *, size: int, bias: bool, coverage: bool) -> None:
         super().__init__(size, coverage=coverage)
         self.query_layer = StepLinear(query_size, size, bias=False)
@@ -101,8 +100,6 @@ class ConcatScore(_HiddenLayerScore):
     computed as W_a's two halves, so that the source's part is projected once. Luong's code, which the paper's footnote
     calls too simple, has the identity for the source's half; that is not this.
     """
-
-    options = frozenset({"size", "coverage"})
 
     def __init__(self, query_size: int, memory_size: int, *, size: int, coverage: bool) -> None:
         super().__init__(size, coverage=coverage)
@@ -168,8 +165,6 @@ class CosineScore(DotScore):
     τ, or "learned": then it is a parameter that starts at 10.
     """
 
-    options = frozenset({"temperature"})
-
     def __init__(self, query_size: int, memory_size: int, *, temperature: float | Literal["learned"]) -> None:
         super().__init__(query_size, memory_size)
         learned = temperature == "learned"
@@ -197,7 +192,6 @@ class LocationScore(Score):
     The softmax is over a sentence's own positions; words past the last that W_a knows are ignored, as in the paper.
     """
 
-    options = frozenset({"positions"})
     positional = True
 
     def __init__(self, query_size: int, memory_size: int, *, positions: int) -> None:
@@ -216,8 +210,6 @@ class LocationSensitiveScore(AdditiveScore):
     f_i = F * a_{i-1}, the weights of the last step under `filters` filters of width `filter_width` (an odd number;
     outside the sentence the weights are 0; before the first step all are). U_f (size, filters).
     """
-
-    options = AdditiveScore.options | {"filters", "filter_width"}
 
     def __init__(
         self,
@@ -264,7 +256,6 @@ class FixedScore(Score):
     `ends_with_first_word`, the first word is what the encoder reads last, and e_tj = -10⁴ j.
     """
 
-    options = frozenset({"ends_with_first_word"})
     positional = True
     aligns = False
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS
+from nmt.models.combinations import options
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs
 from nmt.models.decoders import DECODERS
 from nmt.models.encoder import Encoder
@@ -237,11 +238,11 @@ def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
         word_dropout=settings.word_dropout,
     )
     kind = DECODERS[settings.type]
-    return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind.options, settings.model_dump()))
+    return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind, settings.model_dump()))
 
 
 def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
-    """The attention that `config` describes; score and scope are given just the options that their classes name."""
+    """The attention that `config` describes; score and scope get just the options that they take."""
     settings, query_size = config.attention, config.decoder.hidden_size
     available = {
         **settings.model_dump(),
@@ -250,11 +251,11 @@ def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
     }
     score, scope = SCORES[settings.score], SCOPES[settings.scope]
     return Attention(
-        score(query_size, memory_size, **_taken(score.options, available)),
-        scope(query_size, **_taken(scope.options, available)),
+        score(query_size, memory_size, **_taken(score, available)),
+        scope(query_size, **_taken(scope, available)),
         memory_size=memory_size,
     )
 
 
-def _taken(options: frozenset[str], available: dict[str, Any]) -> dict[str, Any]:
-    return {name: available[name] for name in options}
+def _taken(member: type[nn.Module], available: dict[str, Any]) -> dict[str, Any]:
+    return {name: available[name] for name in options(member)}

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
+from nmt.models.combinations import options
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -44,10 +45,10 @@ def merged(base: Changes, changes: Changes) -> Changes:
     return result
 
 
-def settings_of(options: frozenset[str]) -> list[Changes]:
+def settings_of(names: frozenset[str]) -> list[Changes]:
     """Every way to set the options that are switches, the others being small."""
-    switches = [name for name in SWITCHES if name in options]
-    others = {name: value for name, value in SMALL.items() if name in options}
+    switches = [name for name in SWITCHES if name in names]
+    others = {name: value for name, value in SMALL.items() if name in names}
     return [{**others, **dict(zip(switches, values, strict=True))} for values in product(*map(SWITCHES.get, switches))]
 
 
@@ -57,7 +58,7 @@ def all_combinations() -> dict[str, Changes]:
     for decoder, score, scope in product(DECODERS, SCORES, SCOPES):
         if (score in GLOBAL_ONLY and scope != "global") or (decoder, score) in NEVER:
             continue
-        variants = (settings_of(part.options) for part in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
+        variants = (settings_of(options(part)) for part in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
         for of_decoder, of_score, of_scope in product(*variants):
             if (of_decoder.get("order"), score) in NEVER:
                 continue

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.models.combinations import options as options_of
 from nmt.models.decoders import DECODERS
 from nmt.models.initialisation import STARTS, Role, Weight, initialise
 from nmt.models.scores import SCORES
@@ -249,7 +250,7 @@ def test_xavier_of_the_new_parameters(decoder: str) -> None:
 @pytest.mark.parametrize("score", SCORES)
 def test_no_parameter_is_left_as_it_was_allocated(score: str, initialisation: dict[str, Any]) -> None:
     """A seed decides about all of them, whatever was in the memory before."""
-    options: dict[str, Any] = {"coverage": True} if "coverage" in SCORES[score].options else {}
+    options: dict[str, Any] = {"coverage": True} if "coverage" in options_of(SCORES[score]) else {}
     settings = {
         "attention": {"score": score, **options},
         "decoder": {"hidden_size": 80},
@@ -321,7 +322,7 @@ FINGERPRINTS = {
 
 def fingerprint(decoder: str, cell: str, initialisation: str, score: str) -> float:
     """Σ_i cos(i) w_i over all weights in the order of their names, and the next number of the generator."""
-    switches = {name: True for name in ("bias", "coverage") if name in SCORES[score].options}
+    switches = {name: True for name in ("bias", "coverage") if name in options_of(SCORES[score])}
     drawn = model(
         embedding_size=6,
         tie_embeddings="none" if cell == "lstm" else "target",
