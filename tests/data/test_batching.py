@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import Config, DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
+from nmt.config.schema import Config, SubwordSampling, SubwordsConfig
 from nmt.data.batch import Batch, make_batch, pad_with_end
 from nmt.data.batching import batches, read_batch
-from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.planning import padding_share, plan_batches, share_rows, unfilled
 from nmt.data.store import Filters, PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
@@ -104,18 +103,6 @@ def test_what_pairs_are_sorted_by(sort_by: str, expected: list[list[int]]) -> No
     source, target = np.array([1, 1, 2, 2, 5, 5]), np.array([9, 2, 1, 8, 5, 3])
     plan = plan_batches(source, target, batch_size=2, batch_by="sentences", sort_by=sort_by, seed=1, epoch=2)
     assert sorted(sorted(rows.tolist()) for rows in plan) == sorted(expected)
-
-
-def test_sorted_by_the_target_the_targets_of_a_batch_are_equal_and_by_the_longer_side_none_is_much_shorter() -> None:
-    """1,009 pairs: batches of 7 by the target, or 12 by the longer side, cross few borders between lengths."""
-    source, target = lengths(1009)
-    options = {"batch_by": "sentences", "seed": 1, "epoch": 2}
-    by_target = plan_batches(source, target, sort_by="target", batch_size=7, **options)
-    assert sum(len(set(target[rows])) > 1 for rows in by_target) < len(set(target))
-    by_longer = plan_batches(source, target, sort_by="longer", batch_size=12, **options)
-    longer = np.maximum(source, target)
-    assert sum(len(set(longer[rows])) > 1 for rows in by_longer) < len(set(longer))
-    assert sum(len(set(target[rows])) > 1 for rows in by_longer) > len(by_longer) / 2
 
 
 @pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("tokens", 300)])
@@ -231,15 +218,6 @@ def test_padding_share_by_hand() -> None:
     # of a plan with weights: the pair of 9 and 9 pieces is not read, the first pair is read twice
     share = padding_share([np.array([0, 1]), np.array([0])], np.array([2, 4, 9]), np.array([1, 3, 9]))
     assert share == pytest.approx(1 - 19 / 23)
-
-
-def test_the_plan_pads_as_little_as_the_batches_say() -> None:
-    source, target = lengths(200)
-    plan = plan_batches(source, target, batch_size=9, batch_by="sentences", seed=1, epoch=2)
-    made = [make_batch([[5] * source[row] for row in rows], [[6] * target[row] for row in rows], rows) for rows in plan]
-    positions = [batch.source.numel() + batch.target_output.numel() for batch in made]
-    padded = sum(batch.padding_share * count for batch, count in zip(made, positions, strict=True))
-    assert padding_share(plan, source, target) == pytest.approx(padded / sum(positions))
 
 
 def test_a_large_corpus_is_planned_in_moments() -> None:
@@ -374,10 +352,6 @@ def test_limits_are_those_of_the_best_segmentations(ids: PairedIds, vocabularies
     tokens, pieces = largest(SubwordSampling(alpha=0.4))
     assert tokens > 1.2 * 90
     assert pieces > most
-    for section, key in ((TrainingConfig, "batch_by"), (DataConfig, "max_length")):
-        description = " ".join(str(section.model_fields[key].description).split())
-        assert "With subwords.sampling, " in description
-        assert "best segmentation" in description
 
 
 @pytest.mark.parametrize(
@@ -403,10 +377,8 @@ def test_parts_that_fill_no_batch_are_told(
     told = unfilled(corpus, Config.model_validate({"name": "x", "data": data, "training": training}))
     assert (told is not None) is warns
     if told is not None and training["batch_size"] == 61:
-        assert told == (
-            "training.sort_pairs: 6 leaves batches unfilled: no batch has more pairs, and training.batch_size: 61 "
-            "tokens has room for about 7 of this corpus; give more than that, or null"
-        )
+        assert told.startswith("training.sort_pairs: 6 leaves batches unfilled: ")
+        assert "room for about 7 of this corpus" in told
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
@@ -419,19 +391,6 @@ def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Pa
     (batch,) = batches(ids, [np.arange(2)], sampling=SubwordSampling(alpha=1.0), vocabularies=both, seed=0)
     assert [len(sampled) for sampled in joint.sample(words, sampling=SubwordSampling(alpha=1.0), seed=1)] == [9, 9]
     assert batch.source_lengths.tolist() == [3, 3]  # not 9 letters and END, but the best segmentation and END
-
-
-def test_little_padding_on_real_sentences(shared_data: Path, tmp_path: Path) -> None:
-    source, target = (shared_data / "multi30k" / "raw" / f"train.{side}.gz" for side in ("en", "de"))
-    lines = [line for path in (source, target) for line in read_lines(path)]
-    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe", size=8000))
-    pairs = read_pairs(source, target)
-    ids = written_ids(pairs, tmp_path / "ids", vocabularies=Vocabularies(joint, joint), filters=Filters(100))
-    assert len(ids) == 29_000
-    for batch_by, batch_size in (("sentences", 80), ("tokens", 2000)):
-        both = ids.source_lengths, ids.target_lengths
-        plan = plan_batches(*both, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=1)
-        assert padding_share(plan, *both) < 0.05
 
 
 # ---------------------------------------------------------------------------------------------------------- alignments

@@ -133,20 +133,6 @@ def test_warnings_are_logged_at_every_start(folder: Path) -> None:
         assert [line.startswith(known) for line in log] == [True, False, False, False]
 
 
-def test_counts_depend_on_what_is_trained_on(folder: Path) -> None:
-    """The same three corpora, of which another one validates."""
-    files = {
-        name: {"source": str(folder / f"{name}.en"), "target": str(folder / f"{name}.de")}
-        for name in ("train", "valid")
-    }
-    for side in ("en", "de"):
-        (folder / f"watch.{side}").write_text("men and dogs run\n", encoding="utf-8")
-    watch = {"source": str(folder / "watch.en"), "target": str(folder / "watch.de")}
-    run(folder, data__train=[files["train"]], data__valid=files["valid"], data__watch=[{"name": "w", **watch}])
-    run(folder, data__train=[files["train"], files["valid"]], data__valid=watch)
-    assert len({path.name for path in (folder / "cache" / "corpora").iterdir()}) == 2
-
-
 @pytest.mark.parametrize("blank", ["valid", "watch"])
 def test_nothing_to_measure(folder: Path, blank: str) -> None:
     """Refused before a model is trained, and from the cache as well."""
@@ -366,11 +352,6 @@ def test_a_vocabulary_too_large_names_the_side(folder: Path) -> None:
         run(folder, subwords__size=8000)
     with pytest.raises(UserError, match=r"subwords\.size is 8000, but the source side of this corpus supports"):
         run(folder, subwords__size=8000, subwords__joint=False)
-
-
-def test_everything_filtered_away(folder: Path) -> None:
-    with pytest.raises(UserError, match="no training pair is left of 6: 1 empty on one side, 5 longer than"):
-        run(folder, data__max_length=1)
 
 
 def test_sampling_needs_a_model_that_can(folder: Path) -> None:

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,23 +147,6 @@ def test_sampling_is_a_pure_function(kind: str, sampling: SubwordSampling, bpe: 
     assert Subwords(subwords.model).sample(LINES, sampling=sampling, seed=1) == expected[1]
     for sampled in expected.values():
         assert [subwords.decode(ids) for ids in sampled] == LINES
-
-
-def test_sampling_in_several_threads_gives_the_same(unigram: Subwords) -> None:
-    sampling = SubwordSampling(alpha=0.2)
-    expected = [unigram.sample(LINES, sampling=sampling, seed=seed) for seed in range(40)]
-    samples: dict[int, list[list[int]]] = {}
-
-    def work(first: int) -> None:
-        for seed in range(first, 40, 4):
-            samples[seed] = unigram.sample(LINES, sampling=sampling, seed=seed)
-
-    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [samples[seed] for seed in range(40)] == expected
 
 
 def test_sampling_in_another_process_gives_the_same(tmp_path: Path, unigram: Subwords) -> None:
