@@ -40,10 +40,6 @@ PATIENCE = 1800  # seconds for a command, 60 of these for a server to answer
 # What is run only when it is asked for, by name: which commands, and why. The first that fits counts.
 ELSEWHERE = {
     "network": (r"pip(-audit)? |make (setup|data)\b|get_multi30k", "downloads something"),
-    "page": (
-        r"adding-attention.*(nmt-|pytest)",
-        "needs the class that the page writes: tests/test_documents.py runs it",
-    ),
     "suites": (r"make (test|check|torture|docs|notebooks)\b|-m tests\.|run_notebooks", "the tests themselves"),
     "gpu": (r"--device cuda", "needs a GPU"),
     "endless": (r": (tensorboard|jupyter lab) ", "serves a person's browser until it is stopped"),
@@ -55,9 +51,9 @@ ELSEWHERE = {
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
 }
-# Our own that do not train, serve, or draw; not those of two documents, each of which needs what came before it.
+# Our own that do not train, serve, or draw; not those of documents in which each needs what came before it.
 SHORT = (
-    r"(?!docs/(tutorial|evaluation)).*: ((echo|printf) .* \| )?"
+    r"(?!docs/(tutorial|evaluation|adding-attention)).*: ((echo|printf) .* \| )?"
     r"(printf|mkdir|cp |nmt-(?!serve|curves|train (?!--list-configs|--print-schema)))"
 )
 
@@ -174,6 +170,31 @@ def lay_out(folder: Path) -> None:
     save_model(folder / "runs" / "de-en" / "best.safetensors", model)
 
 
+ADDING = ROOT / "docs" / "adding-attention.md"
+
+
+def add_the_example(folder: Path) -> None:
+    """Do in a copy of the repository what docs/adding-attention.md says: its class, line, test, and oracle."""
+    code, line, test, oracle = (
+        block.text for block in blocks(ADDING.read_text(encoding="utf-8")) if block.language == "python"
+    )
+    imports, test = test.split("\n\n\n")
+    factor = '        "distance": {"attention.score": "distance"},\n'
+    insertions = [  # the file, a line of it, what comes before and behind that line
+        ("nmt/models/scores.py", "SCORES: dict[str, type[Score]] = {\n", f"{code}\n\n", line),
+        ("tests/models/test_attention.py", "import math\n", "", f"{imports}\n"),
+        ("tests/oracle/equations.py", "SCORES: dict.* = {.*\n", f"{oracle}\n\n", '    "distance": distance,\n'),
+        ("tests/oracle/cases.py", '    "score": {\n', "", factor),
+    ]
+    for name, place, before, behind in insertions:
+        source = (folder / name).read_text(encoding="utf-8")
+        (found,) = re.finditer(f"^{place}" if ".*" in place else f"^{re.escape(place)}", source, re.MULTILINE)
+        changed = f"{source[: found.start()]}{before}{found[0]}{behind}{source[found.end() :]}"
+        (folder / name).write_text(changed, encoding="utf-8")
+    with open(folder / "tests" / "models" / "test_attention.py", "a", encoding="utf-8") as file:
+        file.write(f"\n\n{test}")
+
+
 def _write(path: Path, lines: Sequence[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -220,6 +241,8 @@ class Servers:
 def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
     """Run the commands of a document in `folder`; print a line for each, and return how many failed."""
     listed = commands(path)
+    if path == ADDING:
+        add_the_example(folder)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
     for config, run in (("my_files", "my_files"), ("my.yaml", "my_first_model"), ("new.yaml", "new"), ("demo", "demo")):

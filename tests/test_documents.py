@@ -27,7 +27,7 @@ from nmt.models.memory import all_steps
 from nmt.models.scopes import SCOPES, GlobalScope
 from nmt.models.scores import SCORES, Score
 from tests.conftest import ROOT, make_synthetic_corpus
-from tests.documented import DOCUMENTS, ELSEWHERE, Block, blocks, commands, commands_of, lay_out
+from tests.documented import DOCUMENTS, ELSEWHERE, Block, add_the_example, blocks, commands, commands_of, lay_out
 from tests.oracle import equations
 from tests.random_model import save_random_model
 
@@ -356,6 +356,20 @@ def test_the_example_in_numpy(distance: type[Score]) -> None:
     assert not weights[1, :, 2].any()
     values[1, 2] = 1e6
     assert torch.equal(module(query, module.remember(values, torch.tensor([3, 2])), past)[1], weights)
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    """What the page prints, in a copy of the repository, and the tests that it then says to run."""
+    for name in ("nmt", "tests", "configs"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    add_the_example(tmp_path)
+    (line,) = (command.text for command in commands(ROOT / "docs" / "adding-attention.md") if "pytest" in command.text)
+    program, *arguments = shlex.split(line)
+    assert program == "python"
+    done = subprocess.run([sys.executable, *arguments, "-q"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_the_example_trains(distance: type[Score], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
