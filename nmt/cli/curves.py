@@ -77,19 +77,13 @@ def _read(folder: Path, warnings: list[str]) -> "list[Record]":
     from nmt.evaluation.measurements import FILE, measurements
 
     path = folder / FILE
-    if not folder.is_dir():
-        raise UserError(f"--runs {nothing_at(folder, 'no such folder') or f'{folder}: is not a folder'}")
-    try:
-        with open(path, "rb") as file:
-            records, damaged = measurements(file)
-    except FileNotFoundError:
-        raise UserError(f"--runs {folder}: is not the folder of a run: there is no {FILE} in it") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    if missing := nothing_at(path):
+        raise UserError(f"--runs {missing}")
+    with open(path, "rb") as file:
+        records, damaged = measurements(file)
     if not records:
-        what = "no line of it can be read" if damaged else "the run has not measured anything yet"
-        raise UserError(f"{path}: has no measurements; {what}")
+        raise UserError(f"{path}: has no measurements yet, or no line of it can be read")
     if damaged:
-        which = f"line{'s' if len(damaged) > 1 else ''} {', '.join(first_of([*map(str, damaged)], _MOST))}"
-        warnings.append(f"{path}: {which}: no measurement; the others are drawn")
+        which = ", ".join(first_of([*map(str, damaged)], _MOST))
+        warnings.append(f"{path}: no measurement in line {which}; the others are drawn")
     return records

@@ -33,7 +33,7 @@ COMMANDS = [
     ("nmt-eval --hypotheses corpus/text.enn --reference corpus/text.en", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.enn", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.en --comet corpus/text.enn", f"--comet {TEXT}; "),
-    ("nmt-curves --runs runs/my_first_modell --output out.png", MODEL.replace("model file or run folder", "folder")),
+    ("nmt-curves --runs runs/my_first_modell --output out.png", "; nearest: runs/my_first_model"),
     ("nmt-score --model runs/my_first_modell --source corpus/text.en --target corpus/text.en", MODEL),
     ("nmt-serve --model runs/my_first_modell", MODEL),
     ("nmt-serve --model en-de=runs/my_first_modell --api-keys corpus/text.enn", TEXT),
