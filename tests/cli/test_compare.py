@@ -136,6 +136,11 @@ def test_runs_have_a_mean_and_a_standard_deviation(capsys: pytest.CaptureFixture
     assert main(["--runs", "old", "new", "--reference", "ref", "--fail-below", str((old + new) / 2 - 0.01)]) == 0
     assert "runs, mean of 2" in capsys.readouterr().out
     assert main(["--runs", "old", "new", "--reference", "ref", "--fail-below", str((old + new) / 2 + 0.01)]) == 3
+    capsys.readouterr()
+    assert main(["--runs", "old", "same=old", "--reference", "ref", "--metrics=bleu"]) == 2  # a name only for the first
+    Path("twin").write_bytes(Path("old").read_bytes())
+    assert main(["--runs", "old", "twin", "--reference", "ref", "--metrics=bleu"]) == 0
+    assert "old and twin are identical, as two seeds hardly ever are" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------------------------------------------------- models
