@@ -149,6 +149,7 @@ def _add_scoring_options(made: Parser) -> None:
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
     scoring.add_argument(
         "--fail-below",
+        type=float,
         metavar="BLEU",
         help=f"end with the exit code {TOO_LOW} if a system has less BLEU (the mean, with --runs)",
     )
@@ -254,7 +255,7 @@ def _read_request(options: argparse.Namespace) -> Request:
         scoring=scoring,
         comet=options.comet,
         on_gpu=device is not None and device.type == "cuda",
-        fail_below=None if options.fail_below is None else float(options.fail_below),
+        fail_below=options.fail_below,
         output=options.output,
         json=options.json,
         report=report,
@@ -296,7 +297,7 @@ def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
     """The arguments of `compare`. Systems are tested against the first one by the bootstrap, unless told otherwise."""
-    from nmt.cli.options import number_in, read_count
+    from nmt.cli.options import read_count
     from nmt.config.problems import unknown_choice
     from nmt.evaluation import comparison
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
@@ -308,11 +309,8 @@ def _read_scoring(
             scoring["metrics"] = chosen_metrics(options.metrics)
     with collected(problems):
         check_tokenizer(scoring["tokenize"])
-    if options.fail_below is not None:
-        if not 0 <= (number_in(options.fail_below) or 0) <= 100 or number_in(options.fail_below) is None:
-            problems.append(f"--fail-below {options.fail_below}: allowed: a BLEU score, a number from 0 to 100")
-        if "bleu" not in scoring["metrics"]:
-            problems.append(f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out")
+    if options.fail_below is not None and "bleu" not in scoring["metrics"]:
+        problems.append(f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out")
     is_tested = len(candidates) > 1 and not options.runs
     methods = ["bootstrap"] if is_tested else []
     if options.significance is not None:

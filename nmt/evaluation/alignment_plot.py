@@ -95,10 +95,10 @@ def plot_alignment(
 
 def saved(figure: "Figure", file: IO[bytes], **options: Any) -> bool:
     """Save a figure without matplotlib's warnings about fonts; returns whether a character has no glyph in them."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(file, **options)
-    return any(str(warning.message).startswith("Glyph ") for warning in told)
+    return any(str(warning.message).startswith("Glyph ") for warning in caught)
 
 
 def shortened(word: str) -> str:

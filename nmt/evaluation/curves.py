@@ -106,7 +106,7 @@ def _name(figure: Any, lines: Sequence[Any], names: Sequence[str]) -> None:
 
 
 def names(folders: Sequence[Path]) -> list[str]:
-    """A name for each of the folders, which are absolute: as many of its last parts as tell all of them apart."""
+    """A name for each of the folders, which are absolute: as many of its last parts as distinguish them all."""
     for length in range(1, max(len(folder.parts) for folder in folders)):
         short = ["/".join(folder.parts[-length:]) for folder in folders]
         if len({*short}) == len(folders):

@@ -305,10 +305,6 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ],
         ),
         (
-            "--hypotheses old --reference ref --fail-below 101",
-            ["--fail-below 101: allowed: a BLEU score, a number from"],
-        ),
-        (
             "--hypotheses old --reference ref --fail-below 7 --metrics ter",
             ["--fail-below is about BLEU, which --metrics ter leaves out"],
         ),
