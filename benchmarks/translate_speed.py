@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
 from nmt.cli.common import run
-from nmt.cli.parsers.shared import PRECISIONS
+from nmt.cli.options import PRECISIONS
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.devices import choose_device

@@ -3,4 +3,4 @@
 from nmt.cli import start
 
 if __name__ == "__main__":
-    raise SystemExit(start.nmt())
+    raise SystemExit(start.main("nmt"))

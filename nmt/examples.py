@@ -11,12 +11,24 @@ _PACKAGE = Path(__file__).resolve().parent
 _FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")  # installed; in a clone
 
 
+def schema_file() -> Path | None:
+    """The JSON schema of configurations; None if it was not installed."""
+    return next((file for folder in _FOLDERS if (file := folder / "schema.json").is_file()), None)
+
+
+def starters() -> dict[str, Path]:
+    """The files of the examples to start from, one per kind of user, by name; none if they were not installed."""
+    return _found("*.yaml")
+
+
 def examples() -> dict[str, Path]:
-    """The files of the examples by name: the starters, then those of research/; none if they were not installed."""
-    folder = next((folder for folder in _FOLDERS if (folder / "schema.json").is_file()), None)
-    if folder is None:
-        return {}
-    return {path.stem: path for pattern in ("*.yaml", "research/*.yaml") for path in sorted(folder.glob(pattern))}
+    """The files of all examples by name: the starters, then the recipes of research/."""
+    return starters() | _found("research/*.yaml")
+
+
+def _found(pattern: str) -> dict[str, Path]:
+    schema = schema_file()
+    return {} if schema is None else {path.stem: path for path in sorted(schema.parent.glob(pattern))}
 
 
 def description(path: Path) -> str:

@@ -155,12 +155,13 @@ def handled(handler: Handler) -> Iterator[None]:
 def raised(program: str) -> Iterator[None]:
     """In the block the first signal raises Stopped, and the next one ends the process at once.
 
-    So does the first one if the end of the command was reported already: nothing important is left to close.
+    So does the first one if the end of the command was reported already: nothing important is left to close. And so it
+    does during an import, where libraries may swallow what is raised.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
         leave = leaving(program)
-        if _Ending.reported:
+        if _Ending.reported or _imports(frame):
             leave(number, frame)
         _install(leave)
         raise Stopped(number)
@@ -192,6 +193,15 @@ def reports() -> bool:
     """Whether this process says what all would say: of several on a machine, only the first does."""
     rank = os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))
     return os.environ.get("WORLD_SIZE", "1") == "1" or rank == "0"
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether the code of the frame is called by an import."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:

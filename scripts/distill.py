@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the p
 from nmt.cli.common import run
 from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, opened_for_writing
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parser import Parser
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import excerpt, read_lines
-from nmt.errors import Checking, UserError, checked
+from nmt.errors import UserError, refuse
 from nmt.evaluation.metrics import TOKENIZERS, SentenceScore, check_tokenizer, sentence_score
 
 PROGRAM = "distill.py"
@@ -90,7 +90,7 @@ def nearest(n_best: Path, reference: Path, score: SentenceScore) -> Iterator[str
         raise UserError(f"{n_best}: the file is empty; there is nothing to choose from")
 
 
-def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
+def read_score(options: argparse.Namespace) -> SentenceScore:
     """Check the options before anything is read; returns the score that chooses."""
     n_best, reference = options.n_best, options.reference
     needed = {
@@ -98,13 +98,15 @@ def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
         "--reference FILE": (reference, "a translation for each source"),
         "--output FILE": (options.output, "where the translations go; - is standard output"),
     }
-    yield from missing(needed)
+    problems = missing(needed)
     if n_best and reference and n_best.exists() and reference.exists() and n_best.samefile(reference):
-        yield f"--reference {reference}: is the same file as --n-best {n_best}"
-    yield from check_outputs({"--output": options.output}, others=[("--n-best", n_best), ("--reference", reference)])
+        problems.append(f"--reference {reference}: is the same file as --n-best {n_best}")
+    read = [("--n-best", n_best), ("--reference", reference)]
+    check_outputs({"--output": options.output}, problems, others=read)
     if options.metric != "bleu" and options.tokenize is not None:
-        yield f"--tokenize {options.tokenize}: has no effect with --metric {options.metric}; remove it"
+        problems.append(f"--tokenize {options.tokenize}: has no effect with --metric {options.metric}; remove it")
     tokenize: Tokenizer = options.tokenize or TOKENIZE
+    refuse(problems)
     check_tokenizer(tokenize)
     return sentence_score(options.metric, tokenize=tokenize, lowercase=options.lowercase)
 
@@ -142,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _choose(options: argparse.Namespace) -> None:
-    score = checked(read_score(options))
+    score = read_score(options)
     with opened_for_writing(options.output) as file:
         for text in nearest(options.n_best, options.reference, score):
             file.write(f"{text}\n".encode())

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parser import Parser
 
 PROGRAM = "get_multi30k.py"
 OUTPUT = Path(__file__).resolve().parent.parent / "data" / "multi30k"

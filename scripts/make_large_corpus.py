@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parser import Parser
 from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
 from nmt.files import written_atomically

@@ -12,4 +12,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the p
 from nmt.cli import start
 
 if __name__ == "__main__":
-    sys.exit(start.synthetic())
+    sys.exit(start.main("nmt-synthetic"))

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from nmt.cli.common import run
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parsers.parser import Parser
-from nmt.errors import counted, refuse, run_checks
+from nmt.cli.parser import Parser
+from nmt.errors import counted, refuse
 from nmt.evaluation.alignments import SYMMETRISATIONS, AlignmentScores, alignment_scores, symmetrised
 from nmt.pharaoh import pharaoh, read_gold, read_links
 
@@ -66,7 +66,7 @@ def _align(arguments: Sequence[str] | None) -> None:
     problems = _contradictions(options)
     paths = {name: getattr(options, name[2:].replace("-", "_")) for name in INPUTS}
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
-    run_checks(check_outputs(outputs, others=list(paths.items())), problems)
+    check_outputs(outputs, problems, others=list(paths.items()))
     links, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
     gold = _read(INPUTS[2], paths[INPUTS[2]], read_gold, problems)
     for name, count in zip(INPUTS[1:], (len(reverse), len(gold)), strict=True):
@@ -87,7 +87,7 @@ def _align(arguments: Sequence[str] | None) -> None:
 def _read(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:
     from nmt.cli.options import read_whole
 
-    return run_checks(read_whole(option, path, read), problems)
+    return read_whole(option, path, read, problems)
 
 
 def _contradictions(options: argparse.Namespace) -> list[str]:

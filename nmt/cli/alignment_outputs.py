@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
 
 from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_among
-from nmt.cli.parsers.parser import option_name
+from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
-from nmt.errors import Checking, UserError, caught
+from nmt.errors import UserError, collected
 from nmt.evaluation.alignment_plot import MISSING, check_plots, plot_alignment, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
@@ -46,16 +45,18 @@ class AlignmentOutputs:
         """Whether anything is to be written."""
         return bool(self.files) or self.plot_alignments is not None
 
-    def check(self, *, others: Files) -> Checking[None]:
-        """Yield why alignments cannot be written, or which file they would overwrite."""
+    def check(self, problems: list[str], *, others: Files) -> None:
+        """Find out whether alignments can be written, and would overwrite none of the `others`."""
         files = {option_name(name): output for name, output in self.files.items()}
         for option, output in files.items():
             if output == STANDARD:
-                yield f"{option} -: standard output has the other lines; give a file"
-        taken = yield from check_outputs(files, others=others)
+                problems.append(f"{option} -: standard output has the other lines; give a file")
+        taken = check_outputs(files, problems, others=others)
         if self.plot_alignments is not None:
-            yield from caught(check_plots, None)
-            yield from caught(partial(_check_folder, self.plot_alignments, taken=taken), None)
+            with collected(problems):
+                check_plots()
+            with collected(problems):
+                _check_folder(self.plot_alignments, taken=taken)
 
     @contextmanager
     def opened(self, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:

@@ -13,6 +13,7 @@ from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import ToldElsewhere, UserError
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
+_OPTION = re.compile(r"`(?:\w+\.)?(\w+)`")  # as `nmt.decoding.options` names it
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
 
 
@@ -56,9 +57,17 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
 
 
 def describe(program: str, error: UserError) -> str:
-    """The report of `error`: one line, or a headline and one line per problem; control characters are escaped."""
-    messages = [_CONTROL.sub(lambda character: repr(character[0])[1:-1], message) for message in error.messages]
+    """The report of `error`: one line, or a headline and one line per problem; control characters are escaped.
+
+    An option of a translation, such as `n_best`, has the name that it has here.
+    """
+    messages = [_OPTION.sub(_named_here, message) for message in error.messages]
+    messages = [_CONTROL.sub(lambda character: repr(character[0])[1:-1], message) for message in messages]
     if len(messages) == 1:
         return f"{program}: error: {messages[0]}"
     lines = "\n".join(f"  - {message}" for message in messages)
     return f"{program}: {len(messages)} problems:\n{lines}"
+
+
+def _named_here(option: re.Match[str]) -> str:
+    return "--sample" if option[1] == "sampling" else f"--{option[1].replace('_', '-')}"

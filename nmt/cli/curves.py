@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from nmt.cli.common import run
 from nmt.cli.outputs import check_outputs, opened_for_writing
-from nmt.cli.parsers.parser import Parser
-from nmt.errors import UserError, collected, first_of, nothing_at, refuse, run_checks
+from nmt.cli.parser import Parser
+from nmt.errors import UserError, collected, first_of, nothing_at, refuse
 
 if TYPE_CHECKING:
     from nmt.evaluation.measurements import Record
@@ -57,7 +57,7 @@ def _draw(arguments: Sequence[str] | None) -> None:
     elif form not in FORMS:
         problems.append(f"--output {options.output}: must end with {' or '.join(FORMS)}, the formats of the picture")
     measured = [("the measurements of", folder / FILE) for folder in folders]
-    run_checks(check_outputs({"--output": options.output}, others=measured), problems)
+    check_outputs({"--output": options.output}, problems, others=measured)
     runs: list[list[Record]] = []
     warnings: list[str] = []
     for folder in folders:

@@ -13,13 +13,12 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.options import read_count
+from nmt.cli.options import END_LINKS, PRECISIONS, read_count
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
-from nmt.cli.parsers.parser import option_name
-from nmt.cli.parsers.shared import END_LINKS, PRECISIONS
+from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
 from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
-from nmt.errors import checked, collected, refuse
+from nmt.errors import refuse
 
 MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
@@ -73,10 +72,7 @@ def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cu
     for name in (MAIN, *FILES):
         if options[name] is not None and is_in_place(options[name]):
             problems.append(f"{option_name(name)} {options[name]}: {why} needs a file, beside which chunks are kept")
-    count = None
-    with collected(problems):
-        count = checked(read_count("--chunk-lines", chunk_lines, least=1))
-    return Cutting(count, shard)
+    return Cutting(read_count("--chunk-lines", chunk_lines, problems, least=1), shard)
 
 
 def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, processes: int) -> dict[str, str]:
@@ -97,8 +93,7 @@ def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, 
                 f"{option_name(name)} {output}: --merge needs the name of the file that shards were translated for"
             )
     named = {option_name(name): output for name, output in outputs.items()}
-    with collected(problems):
-        checked(check_outputs(named, others=[]))
+    check_outputs(named, problems, others=[])
     refuse(problems)
     return outputs
 

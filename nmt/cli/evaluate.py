@@ -7,16 +7,14 @@ before a model is loaded; and what the models cannot do, before one of them tran
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli.common import run
-from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parsers.parser import Parser, option_name
-from nmt.cli.parsers.shared import (
+from nmt.cli.options import (
     add_alignment_step_option,
     add_device_option,
     add_model_option,
@@ -24,11 +22,14 @@ from nmt.cli.parsers.shared import (
     add_speed_options,
     add_unknown_word_options,
 )
-from nmt.errors import collected, counted, refuse, run_checks
+from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
+from nmt.cli.parser import Parser, option_name
+from nmt.errors import collected, counted, refuse
 
 if TYPE_CHECKING:
     from nmt.cli.report_page import ReportRequest
     from nmt.cli.systems import Candidate
+    from nmt.config.schema import AlignmentStep
     from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
     from nmt.evaluation.comparison import Comparison
@@ -47,6 +48,10 @@ def parser() -> Parser:
         "systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
         epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
         f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
+        usual=(
+            *("hypotheses", "model", "source", "reference", "metrics", "tokenize", "lowercase", "json", "report"),
+            "output",
+        ),
     )
     scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source, or --runs")
     scored.add_argument(
@@ -200,7 +205,7 @@ class Request:
 
 def _read_request(options: argparse.Namespace) -> Request:
     from nmt.cli.models import read_models
-    from nmt.cli.options import read_alignment_step, read_how
+    from nmt.cli.options import translation_values
     from nmt.cli.report_page import check_places, read_report_request
     from nmt.cli.systems import read_sentences, read_systems
     from nmt.evaluation.comet_scores import check_comet
@@ -209,17 +214,24 @@ def _read_request(options: argparse.Namespace) -> Request:
     candidates = read_systems(options, problems)
     has_models = any(one.models is not None for one in candidates)
     problems += _contradictions(options, candidates)
-    how = run_checks(read_how(vars(options)), problems)
-    step = run_checks(read_alignment_step(vars(options), users=("replace_unknown", "report")), problems)
-    if "replace_unknown" in how:
-        how["alignment_step"] = step
+    translating = None
+    step: AlignmentStep = "this"
+    if has_models or options.attention_model is not None:
+        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
+        with collected(problems):
+            how = TranslationOptions(**translation_values(vars(options), problems))
+            step = how.alignment_step
+            reports_only = options.report is not None and how.replace_unknown is None
+            translating = replace(how, alignment_step="this") if reports_only else how
+            problems += translating.contradictions()
     scoring = _read_scoring(options, candidates, problems)
     device = None
     if options.comet is not None:
         with collected(problems):
             check_comet(options.comet)
         computing = {"model": None, "ensemble": None, "device": options.device or "auto"}
-        device = run_checks(read_models(computing), problems).device
+        device = read_models(computing, problems).device
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
     for path, lines in references.items():
@@ -233,7 +245,7 @@ def _read_request(options: argparse.Namespace) -> Request:
     read += [*(("--reference", path) for path in references), *(report.files if report is not None else [])]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
-    run_checks(check_outputs(outputs, others=read), problems)
+    check_outputs(outputs, problems, others=read)
     counts = [(f"{one.option} {one.path}", len(one.lines)) for one in candidates if one.models is None]
     counts += [(f"--source {options.source}", len(source))]
     counts += [(f"--reference {path}", len(lines)) for path, lines in references.items()]
@@ -242,11 +254,6 @@ def _read_request(options: argparse.Namespace) -> Request:
         check_places(report, source, next(iter(references.values()), []), problems)
     problems += _unequal_counts([one for one in counts if one[1]])
     refuse(problems)
-    translating = None
-    if has_models:
-        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
-        translating = TranslationOptions(**how)
     return Request(
         candidates=candidates,
         references=references,
@@ -263,7 +270,7 @@ def _read_request(options: argparse.Namespace) -> Request:
 
 
 def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
-    from nmt.cli.options import SEARCH
+    from nmt.cli.options import search_keys
 
     problems = []
     has_models = any(one.models is not None for one in candidates)
@@ -279,7 +286,7 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         problems.append("--output has an effect only with one system: save translations with nmt-translate")
     given = {"--model": has_models, "--report": options.report, "--comet": options.comet}
     given["--attention-model"] = options.attention_model
-    translating = (*SEARCH, "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
+    translating = (*search_keys(), "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
     needed = {
         **dict.fromkeys(translating, ("--model",)),
         "source": ("--model", "--comet", "--report"),
@@ -324,7 +331,7 @@ def _read_scoring(
     scoring["methods"] = [method for method in comparison.METHODS if method in methods]
     scoring["intervals"] = options.intervals or options.report is not None
     for name, least in (("resamples", comparison.FEWEST_RESAMPLES), ("trials", comparison.FEWEST_TRIALS)):
-        number = run_checks(read_count(f"--{name}", getattr(options, name), least=least), problems)
+        number = read_count(f"--{name}", getattr(options, name), problems, least=least)
         scoring |= {} if number is None else {name: number}
     if methods or scoring["intervals"]:
         with collected(problems):
@@ -452,4 +459,4 @@ def _is_too_low(request: Request, comparison: "Comparison") -> bool:
 if __name__ == "__main__":
     from nmt.cli import start
 
-    raise SystemExit(start.evaluate())
+    raise SystemExit(start.main(PROGRAM))

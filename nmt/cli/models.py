@@ -6,15 +6,14 @@ PyTorch is imported only if there is a model, since that takes longer than scori
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from nmt.cli.options import PRECISIONS
 from nmt.cli.outputs import Files
-from nmt.cli.parsers.shared import PRECISIONS
 from nmt.config.schema import EnsembleName
 from nmt.devices import choose_device
-from nmt.errors import Checking, caught, nothing_at
+from nmt.errors import collected, nothing_at
 
 if TYPE_CHECKING:
     import torch
@@ -51,34 +50,40 @@ class Models:
 
 
 def read_models(
-    options: Mapping[str, Any], place: "Callable[[torch.device], torch.device]" = lambda device: device
-) -> Checking[Models]:
+    options: Mapping[str, Any],
+    problems: list[str],
+    place: "Callable[[torch.device], torch.device]" = lambda device: device,
+) -> Models:
     """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
-    paths = yield from read_model_paths(options["model"])
-    name, precision, shortlist = options["device"], options.get("precision"), options.get("shortlist")
+    paths = read_model_paths(options["model"], problems)
+    name, shortlist, ensemble = options["device"], options.get("shortlist"), options["ensemble"]
+    precision = PRECISIONS[0] if options.get("precision") is None else options["precision"]
     device = None
     if options["model"] or name is not None:
-        device = yield from caught(lambda: place(choose_device("auto" if name is None else name)), None)
-    if precision is not None and precision not in PRECISIONS:
-        yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"
+        with collected(problems):
+            device = place(choose_device("auto" if name is None else name))
+    if precision not in PRECISIONS:
+        problems.append(f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}")
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
-        yield f"--shortlist {missing}; make one with nmt-shortlist"
-    ensemble = options["ensemble"]
+        problems.append(f"--shortlist {missing}; make one with nmt-shortlist")
     if ensemble is not None and ensemble not in get_args(EnsembleName):
-        yield f"--ensemble {shlex.quote(ensemble)}: unknown; choose one of {', '.join(get_args(EnsembleName))}"
+        choices = ", ".join(get_args(EnsembleName))
+        problems.append(f"--ensemble {shlex.quote(ensemble)}: unknown; choose one of {choices}")
     if ensemble is not None and len(paths) == 1:
-        yield "--ensemble has an effect only with several models: give --model several times"
-    return Models(paths, device, precision or PRECISIONS[0], shortlist, ensemble)
+        problems.append("--ensemble has an effect only with several models: give --model several times")
+    return Models(paths, device, precision, shortlist, ensemble)
 
 
-def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
+def read_model_paths(paths: Sequence[Path] | None, problems: list[str]) -> list[Path]:
     """Find the model files, some perhaps in run folders."""
     models = []
     for path in paths or ():
         from nmt.models.model_file import model_path
 
-        models.append((yield from caught(partial(model_path, path), path)))
+        models.append(path)
+        with collected(problems):
+            models[-1] = model_path(path)
     return models
 
 

@@ -1,95 +1,204 @@
-"""The options that say how to translate: by a search or at random, and what to do with unknown words.
+"""The options that several commands have: how they are added to a parser, and how their values are read.
 
-The options of the search are the keys of the configuration's decoding section, the only place where their meaning and
-ranges are written. `read_…` reads the values of options and yields what is wrong with them, so that all mistakes are
-reported together, before any work begins. It knows no models, and PyTorch is not imported.
+The options of the search are the keys of the configuration's section decoding, the only place where their meaning and
+ranges are written. All mistakes are reported together, before any work begins. It knows no models, and imports nothing
+that takes long before an option is read.
 """
 
+import argparse
+import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
-
-from pydantic import ValidationError
+from typing import Any, Final, TypeVar, cast
 
 from nmt.cli.outputs import STANDARD
-from nmt.cli.parsers.parser import option_name, option_names
-from nmt.cli.parsers.shared import END_LINKS
-from nmt.config import checked_value
-from nmt.config.allowed import allowed
-from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
-from nmt.data.corpus import read_lines
-from nmt.data.dictionary import read_dictionary
-from nmt.errors import Checking, UserError
+from nmt.cli.parser import option_name
+from nmt.devices import DEVICES
+from nmt.errors import UserError
+from nmt.examples import schema_file
 
-SEARCH = tuple(DecodingConfig.model_fields)  # beam_size, …: the names under which argparse keeps the options
-SAMPLING = tuple(SamplingConfig.model_fields)  # temperature, …
+END_LINKS: Final = "last"  # unless told otherwise
+PRECISIONS = ("float32", "bfloat16", "int8")
+SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
 MOST = 10**17  # lines, pieces, …
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
 
 
-def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
-    """Yield which of the needed options are missing; `needed` has their values and what they mean."""
-    for option, (value, meaning) in needed.items():
-        if value is None:
-            yield f"{option} is missing: {meaning}"
+def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
+    """Add --model and --ensemble; `what` the model does begins the help text."""
+    group.add_argument(
+        "--model",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help=f"{what}: a model file, or a run folder (its best model). Given several times, the models work together "
+        "as an ensemble (see --ensemble); they need the same vocabularies, and the first one's configuration gives the "
+        "defaults",
+    )
+    group.add_argument(
+        "--ensemble",
+        metavar="MEAN",
+        help="with several models: the mean that they give each word: log-probabilities (geometric, not normalized), "
+        "logits (the same, normalized), or probabilities (arithmetic) (default: log-probabilities)",
+    )
 
 
-def read_count(option: str, text: str | None, *, least: int) -> Checking[int | None]:
-    """Read a whole number; None if there is none, or if it is wrong."""
-    if text is not None:
-        number = number_in(text)
-        if isinstance(number, int) and least <= number < MOST:
-            return number
-        yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
+def add_device_option(group: argparse._ActionsContainer) -> None:
+    """Add --device."""
+    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
+
+
+def add_precision_option(group: argparse._ActionsContainer) -> None:
+    """Add --precision, which makes translation faster and a little different."""
+    group.add_argument(
+        "--precision",
+        metavar="NAME",
+        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
+        f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
+    )
+
+
+def add_speed_options(group: argparse._ActionsContainer) -> None:
+    """Add --precision and --shortlist, which make translation faster and a little different."""
+    add_precision_option(group)
+    group.add_argument(
+        "--shortlist",
+        type=Path,
+        metavar="FILE",
+        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
+        "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
+    )
+
+
+def add_search_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of the search, which are the keys of the configuration's section decoding."""
+    for name, key in _search_schema().items():
+        text = " ".join(key["description"].split()).rstrip(".")
+        is_boolean = key.get("type") == "boolean"
+        group.add_argument(
+            option_name(name),
+            metavar="TRUE|FALSE" if is_boolean else name.rpartition("_")[2].upper(),
+            nargs="?" if is_boolean else None,
+            const="true" if is_boolean else None,
+            help=f"{text[0].lower()}{text[1:]} (default: from the model)",
+        )
+
+
+def search_keys() -> list[str]:
+    """The names under which argparse keeps the options of the search: beam_size, …"""
+    return list(_search_schema())
+
+
+@cache
+def _search_schema() -> Mapping[str, Mapping[str, Any]]:
+    """The JSON schema of each key, from its file, as importing pydantic would take longer than all else of --help."""
+    file = schema_file()
+    if file is None:
+        from nmt.config.schema import DecodingConfig
+
+        return cast(Mapping[str, Any], DecodingConfig.model_json_schema()["properties"])
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    return cast(Mapping[str, Any], schema["$defs"]["DecodingConfig"]["properties"])
+
+
+def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
+    """Add --replace-unknown and --dictionary."""
+    group.add_argument(
+        "--replace-unknown",
+        action="store_true",
+        default=None,
+        help="replace each unknown word by the source word that it attends to most: its entry in --dictionary, or "
+        "the word as it stands in the source; not for a model without attention",
+    )
+    group.add_argument(
+        "--dictionary",
+        type=Path,
+        metavar="FILE",
+        help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
+        "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
+    )
+
+
+def add_alignment_step_option(group: argparse._ActionsContainer) -> None:
+    """Add --alignment-step."""
+    group.add_argument(
+        "--alignment-step",
+        metavar="STEP",
+        help="whose attention says which source word a word stands for: this, the step that writes the word, or next, "
+        "the step after it, which reads the word (default: this)",
+    )
+
+
+def add_alignment_options(group: argparse._ActionsContainer) -> None:
+    """Add the options whose values become `alignment_outputs.AlignmentOutputs`."""
+    group.add_argument(
+        "--alignments",
+        metavar="FILE",
+        help="write word alignments in Pharaoh format, a line for each line of the output: for each word of the "
+        "translation the source word it attends to most, as source-target, counted from 0. Words are what stands "
+        "between spaces",
+    )
+    group.add_argument(
+        "--end-links",
+        metavar="RULE",
+        help="for --alignments: where a word attends to the end of the source more than to any word, link it to the "
+        "last source word (last), to none (none), or to the word it attends to most all the same (best) (default: "
+        f"{END_LINKS})",
+    )
+    group.add_argument(
+        "--soft-alignments",
+        metavar="FILE",
+        help="write the attention between words, a line of JSON for each line of the output: source, target (lists of "
+        "words, the source's with </s> for its end) and attention (a row for each target word, a column for each "
+        "source word and the end)",
+    )
+    group.add_argument(
+        "--plot-alignments",
+        type=Path,
+        metavar="FOLDER",
+        help="draw the attention between words: 000001.png for the first line (with its best translation, where there "
+        "are several), and so on; none for a blank line. Needs matplotlib",
+    )
+
+
+def missing(needed: Mapping[str, tuple[object, str]]) -> list[str]:
+    """Which of the needed options are missing; `needed` has their values and what they mean."""
+    return [f"{option} is missing: {meaning}" for option, (value, meaning) in needed.items() if value is None]
+
+
+def read_count(option: str, text: str | None, problems: list[str], *, least: int) -> int | None:
+    """The whole number; None if there is none, or if it is wrong."""
+    if text is None:
+        return None
+    number = number_in(text)
+    if isinstance(number, int) and least <= number < MOST:
+        return number
+    problems.append(f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}")
     return None
 
 
-def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) -> Checking[list[Item]]:
-    """Read a file, which must not be empty; nothing if there is no `path`. `read` takes the lines and a name."""
-    items: list[Item] = []
+def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:
+    """What a file holds, which must not be empty; nothing if there is no `path`. `read` takes the lines and a name."""
+    if path is None:
+        return []
     if path == Path(STANDARD):
-        yield f"{option} {STANDARD}: standard input is not read here; give a file, such as /dev/stdin"
-    elif path is not None:
-        try:
-            items = read(read_lines(path), name=str(path))
-            if not items:
-                yield f"{option} {path}: the file is empty"
-        except UserError as error:
-            yield from (f"{option}: {message}" for message in error.messages)
-    return items
+        problems.append(f"{option} {STANDARD}: standard input is not read here; give a file, such as /dev/stdin")
+        return []
+    from nmt.data.corpus import read_lines
 
-
-def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[Any]:
-    """Read a value by the rules of the configuration's key decoding.`key`; None if there is none, or if it is wrong."""
-    if text is None:
-        return None
     try:
-        return checked_value(DecodingConfig, key, _value(text))
+        items = read(read_lines(path), name=str(path))
     except UserError as error:
-        yield f"{option} {shlex.quote(text)}: {str(error).removesuffix(', or null')}"  # which is to leave it out
-
-
-def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]:
-    """Read how to draw translations; None if they are searched for."""
-    texts = {name: options[name] for name in SAMPLING if options[name] is not None}
-    if not options["sample"]:
-        yield from (f"{option_names(name)[0]} has an effect only with --sample" for name in texts)
-        return None
-    for name in ("beam_size", "coverage_penalty"):
-        if options[name] is not None:
-            yield f"{option_names(name)[0]} has no effect with --sample, which draws instead of searching"
-    values = {}
-    for name, text in texts.items():
-        try:
-            values[name] = getattr(SamplingConfig.model_validate({name: _value(text)}), name)
-        except ValidationError:
-            rule = allowed(SamplingConfig.model_json_schema()["properties"][name]).removesuffix(", or null")
-            yield f"{option_names(name)[0]} {shlex.quote(text)}: allowed: {rule}"
-    return SamplingConfig(**values)
+        problems += [f"{option}: {message}" for message in error.messages]
+        return []
+    if not items:
+        problems.append(f"{option} {path}: the file is empty")
+    return items
 
 
 def number_in(text: str) -> int | float | None:
@@ -99,59 +208,32 @@ def number_in(text: str) -> int | float | None:
     return int(text) if text.removeprefix("-").isdecimal() else float(text)
 
 
+def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """What was given of the options of a translation, as keywords of `TranslationOptions`, which checks them."""
+    texts = {name: options.get(name) for name in (*search_keys(), "n_best", "diversity", "alignment_step", "end_links")}
+    values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
+    drawing = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
+    if options.get("sample"):
+        values["sampling"] = drawing
+    else:
+        problems += [f"{option_name(name)} has an effect only with --sample" for name in drawing]
+    if options.get("replace_unknown"):
+        values["replace_unknown"] = {}
+    if (dictionary := options.get("dictionary")) is not None:
+        from nmt.data.dictionary import read_dictionary
+
+        if "replace_unknown" not in values:
+            problems.append("--dictionary has an effect only with --replace-unknown")
+        try:
+            values["replace_unknown"] = read_dictionary(dictionary)
+        except UserError as error:
+            problems += [f"--dictionary: {message}" for message in error.messages]
+    return values
+
+
 def _value(text: str) -> bool | int | float | str:
     """A number, true or false, if the text is one."""
     if text in ("true", "false"):
         return text == "true"
     number = number_in(text)
     return text if number is None else number
-
-
-def read_alignment_step(
-    options: Mapping[str, Any], *, users: Sequence[str], aligns: bool = False
-) -> Checking[AlignmentStep]:
-    """Read whose attention is a word's; `users`: the options that need it, by argparse's names.
-
-    `aligns`: whether words are aligned without them, as in documents.
-    """
-    step = yield from _read_choice(options, "alignment_step", get_args(AlignmentStep), users=users, used=aligns)
-    return cast(AlignmentStep, step or "this")
-
-
-def read_end_links(options: Mapping[str, Any], *, aligns: bool = False) -> Checking[EndLinks]:
-    """Read what to link a word to that attends to the end of the source; `aligns` as above."""
-    rule = yield from _read_choice(options, "end_links", get_args(EndLinks), users=["alignments"], used=aligns)
-    return cast(EndLinks, rule or END_LINKS)
-
-
-def _read_choice(
-    options: Mapping[str, Any], name: str, choices: Sequence[str], *, users: Sequence[str], used: bool
-) -> Checking[str | None]:
-    """Read an option that has one of a few values; None if it is left out. It has an effect if it is `used` in any
-    case, or with one of the options `users`, by argparse's names."""
-    value: str | None = options[name]
-    if value is None:
-        return None
-    if not used and not any(options[user] for user in users):
-        yield f"{option_name(name)} has an effect only with {' or '.join(map(option_name, users))}"
-    if value not in choices:
-        yield f"{option_name(name)} {shlex.quote(value)}: unknown; choose one of {', '.join(choices)}"
-    return value
-
-
-def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:
-    """Read what the translator is told about the search and unknown words."""
-    how = {}
-    for name in SEARCH:
-        if options[name] is not None:
-            how[name] = yield from read_decoding_value(option_names(name)[0], options[name], key=name)
-    if options["dictionary"] is not None:
-        if not options["replace_unknown"]:
-            yield "--dictionary has an effect only with --replace-unknown"
-        try:
-            how["replace_unknown"] = read_dictionary(options["dictionary"])
-        except UserError as error:
-            yield from (f"--dictionary: {message}" for message in error.messages)
-    elif options["replace_unknown"]:
-        how["replace_unknown"] = {}
-    return how

@@ -9,11 +9,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
-from nmt.errors import Checking, UserError, caught
+from nmt.errors import UserError, collected
 from nmt.files import written_atomically
 
 STANDARD = "-"  # standard input or output
@@ -21,14 +20,15 @@ STANDARD = "-"  # standard input or output
 Files = Sequence[tuple[str, Path | None]]  # options and their files
 
 
-def check_outputs(outputs: Mapping[str, str | None], *, others: Files) -> Checking[Files]:
+def check_outputs(outputs: Mapping[str, str | None], problems: list[str], *, others: Files) -> Files:
     """Find out now, not when all is done, whether outputs can be written; `outputs` are file names by option.
 
     They must overwrite neither `others` nor each other. Returns the others with the outputs.
     """
     for option, name in outputs.items():
         if name is not None:
-            yield from caught(partial(check_output, option, name, others=others), None)
+            with collected(problems):
+                check_output(option, name, others=others)
             others = others if name == STANDARD else [*others, (option, Path(name))]
     return others
 

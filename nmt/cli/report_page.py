@@ -19,7 +19,7 @@ from nmt.cli.outputs import STANDARD, Files, is_device, write_text
 from nmt.cli.systems import Candidate
 from nmt.config.schema import AlignmentStep
 from nmt.data.corpus import read_lines
-from nmt.errors import UserError, collected, run_checks
+from nmt.errors import UserError, collected
 from nmt.evaluation.alignments import AlignmentScores, alignment_scores
 from nmt.evaluation.comparison import Comparison
 from nmt.ops.memory import enough_memory
@@ -67,13 +67,13 @@ def read_report_request(
     models = None
     if options.attention_model is not None:
         computing = {"model": [options.attention_model], "device": options.device, "ensemble": None}
-        models = run_checks(read_models(computing), problems)
+        models = read_models(computing, problems)
     with collected(problems):
         # Of a pipe, which can be read only once, mistakes are met later.
         text = options.training_text
         if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
             problems.append(f"--training-text {text}: the file is empty")
-    gold = run_checks(read_whole("--gold-alignments", options.gold_alignments, read_gold), problems)
+    gold = read_whole("--gold-alignments", options.gold_alignments, read_gold, problems)
     return ReportRequest(
         path=options.report,
         training_text=options.training_text,

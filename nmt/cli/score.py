@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
-from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
-from nmt.cli.parsers.parser import Parser
-from nmt.cli.parsers.shared import (
+from nmt.cli.options import (
     add_alignment_options,
     add_alignment_step_option,
     add_device_option,
     add_model_option,
+    missing,
+    translation_values,
 )
-from nmt.errors import collected, counted, refuse, run_checks
+from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
+from nmt.cli.parser import Parser
+from nmt.errors import collected, counted, refuse
 
 if TYPE_CHECKING:
     from nmt.cli.alignment_outputs import AlignmentOutputs
@@ -42,6 +44,7 @@ def parser() -> Parser:
         epilog="Files are UTF-8 text, one sentence a line, plain or .gz. Two blank lines score 0 and count no token; a "
         "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
         "line of any length is scored as a whole.",
+        usual=("model", "source", "target", "output", "json", "normalise", "device", "alignments"),
     )
     add_model_option(made, "what scores, required")
     made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
@@ -98,48 +101,48 @@ class Request:
 
 
 def _read_request(options: argparse.Namespace) -> Request:
-    from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
+    from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import read_models
-    from nmt.cli.options import missing, read_alignment_step, read_decoding_value, read_end_links
     from nmt.data.corpus import check_corpora
+    from nmt.decoding.options import TranslationOptions
 
-    problems: list[str] = []
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "the text that was translated"),
         "--target FILE": (options.target, "its translation"),
     }
-    problems += missing(needed)
+    problems = missing(needed)
     sentences = 0
     if Path(STANDARD) in (options.source, options.target):
         problems.append(f"{STANDARD}: standard input is not read here; give files as --source and --target")
     elif options.source is not None and options.target is not None:
         with collected(problems):
             (sentences,) = check_corpora([(options.source, options.target)])
-    models = run_checks(read_models(vars(options)), problems)
-    batch_tokens = run_checks(read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens"), problems)
+    models = read_models(vars(options), problems)
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
-    step = run_checks(read_alignment_step(vars(options), users=ALIGNMENTS), problems)
-    end_links = run_checks(read_end_links(vars(options)), problems)
+    how = TranslationOptions()
+    with collected(problems):
+        how = TranslationOptions(**translation_values(vars(options), problems), alignments=bool(alignments))
+        problems += how.contradictions()
     if options.output == options.json == STANDARD:
         problems.append("--json -: standard output has the scores; give a file, or --output FILE")
     read = [*models.files, ("--source", options.source), ("--target", options.target)]
     outputs = {"--output": options.output, "--json": options.json}
-    taken = run_checks(check_outputs(outputs, others=read), problems)
-    run_checks(alignments.check(others=taken), problems)
+    taken = check_outputs(outputs, problems, others=read)
+    alignments.check(problems, others=taken)
     refuse(problems)
     return Request(
         models=models,
         source=options.source,
         target=options.target,
         sentences=sentences,
-        batch_tokens=batch_tokens,
+        batch_tokens=how.batch_tokens,
         normalise=options.normalise,
         output=options.output,
         json=options.json,
         alignments=alignments,
-        alignment_step=step,
-        end_links=end_links,
+        alignment_step=how.alignment_step,
+        end_links=how.end_links,
     )
 
 
@@ -194,4 +197,4 @@ def _report(request: Request, tokens: int, log_probability: float) -> None:
 if __name__ == "__main__":
     from nmt.cli import start
 
-    raise SystemExit(start.score())
+    raise SystemExit(start.main(PROGRAM))

@@ -4,30 +4,64 @@ Wiring only: parallel files → pairs of lines → shortlist → file. All mista
 loaded.
 """
 
-if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
-    from nmt.cli import start
-
-    raise SystemExit(start.shortlist())
-
 import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
-from nmt.cli.models import kept, read_model_paths
 from nmt.cli.options import missing, read_count
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
-from nmt.cli.parsers.shortlist import MOST_PAIRS, PROGRAM, parser
-from nmt.data.corpus import check_corpora, read_pairs
-from nmt.decoding.shortlist import LONGEST, Trained, save_shortlist, train_shortlist
-from nmt.errors import Checking, caught, checked, counted
-from nmt.training.finetuning import load_origin
+from nmt.cli.parser import Parser
+from nmt.errors import collected, counted, refuse
+
+if TYPE_CHECKING:
+    from nmt.decoding.shortlist import Trained
+
+PROGRAM = "nmt-shortlist"
+TRANSLATIONS, MOST_FREQUENT = 100, 100
+MOST_PAIRS = 200_000  # at most; of more pairs every second, third, … is read, which bounds memory and time
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Learn from parallel text which target pieces may translate which source pieces, by IBM Model 1, "
+        "for the --shortlist of nmt-translate and nmt-eval: they then choose among hundreds of pieces, not among all.",
+        epilog="Files are UTF-8 text, one sentence a line, plain or .gz; the model's training text serves best. Of "
+        f"more than {MOST_PAIRS:,} pairs every second is read, or every third, and so on. The shortlist is for models "
+        "with the vocabularies of this one, and refused by others.",
+    )
+    made.add_argument(
+        "--model",
+        action="append",
+        type=Path,
+        metavar="PATH",
+        help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
+    )
+    made.add_argument(
+        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
+    )
+    made.add_argument("--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required")
+    made.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
+    made.add_argument(
+        "--translations",
+        default=str(TRANSLATIONS),
+        metavar="K",
+        help=f"the most probable target pieces that each source piece has (default: {TRANSLATIONS})",
+    )
+    made.add_argument(
+        "--most-frequent",
+        default=str(MOST_FREQUENT),
+        metavar="N",
+        help=f"the most frequent target pieces, which every sentence has (default: {MOST_FREQUENT})",
+    )
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,54 +78,72 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-shortlist; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _shortlist(checked(_read_request(parser().parse_args(arguments)))))
+    return run(PROGRAM, partial(_command, arguments))
 
 
-def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    needed = {
-        "--model PATH": (options.model, "a model file, or the folder of a run"),
-        "--source FILE": (options.source, "text in the source language"),
-        "--target FILE": (options.target, "its translation"),
-        "--output FILE": (options.output, "where the shortlist goes"),
-    }
-    yield from missing(needed)
+def _command(arguments: Sequence[str] | None) -> None:
+    _shortlist(_read_request(parser().parse_args(arguments)))
+
+
+def _read_request(options: argparse.Namespace) -> Request:
+    from nmt.cli.models import kept, read_model_paths
+    from nmt.data.corpus import check_corpora
+
+    problems = missing(
+        {
+            "--model PATH": (options.model, "a model file, or the folder of a run"),
+            "--source FILE": (options.source, "text in the source language"),
+            "--target FILE": (options.target, "its translation"),
+            "--output FILE": (options.output, "where the shortlist goes"),
+        }
+    )
     sources, targets = options.source or [], options.target or []
     corpora, counts = list(zip(sources, targets, strict=False)), [0]
     if sources and targets and len(sources) != len(targets):
-        yield (
+        problems.append(
             f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
             "file i of the other"
         )
     elif corpora:
-        counts = yield from caught(lambda: check_corpora(corpora), counts)
-    models = yield from read_model_paths(options.model)
+        with collected(problems):
+            counts = check_corpora(corpora)
+    models = read_model_paths(options.model, problems)
     if len(models) > 1:
-        yield "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
-    translations = (yield from read_count("--translations", options.translations, least=1)) or 0
-    most_frequent = (yield from read_count("--most-frequent", options.most_frequent, least=0)) or 0
+        problems.append("--model was given several times; one is enough, as those of an ensemble share vocabularies")
+    translations = read_count("--translations", options.translations, problems, least=1)
+    most_frequent = read_count("--most-frequent", options.most_frequent, problems, least=0)
     if options.output is not None and is_in_place(options.output):
-        yield f"--output {options.output}: a shortlist is a file; give a name"
-    others = [*kept(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
-    yield from check_outputs({"--output": options.output}, others=others)
+        problems.append(f"--output {options.output}: a shortlist is a file; give a name")
+    read = [*kept(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
+    check_outputs({"--output": options.output}, problems, others=read)
+    refuse(problems)
     return Request(
-        model=(models or [Path()])[0],
+        model=models[0],
         corpora=corpora,
         lines=sum(counts),
-        output=Path(options.output or ""),
-        translations=translations,
-        most_frequent=most_frequent,
+        output=Path(options.output),
+        translations=translations or 0,
+        most_frequent=most_frequent or 0,
     )
 
 
 def _shortlist(request: Request) -> None:
+    from tqdm import tqdm
+
+    from nmt.data.corpus import read_pairs
+    from nmt.decoding.shortlist import save_shortlist, train_shortlist
+    from nmt.training.finetuning import load_origin
+
     _, model, vocabularies = load_origin(request.model)
     size, sampling = vocabularies.target.size, model.config.subwords.sampling
     counts = {"--translations": request.translations, "--most-frequent": request.most_frequent}
-    checked(
-        f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none out; "
-        "give a smaller number"
-        for option, count in counts.items()
-        if count >= size
+    refuse(
+        [
+            f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none out; "
+            "give a smaller number"
+            for option, count in counts.items()
+            if count >= size
+        ]
     )
     step = math.ceil(request.lines / MOST_PAIRS)
     pairs = islice((pair for corpus in request.corpora for pair in read_pairs(*corpus)), 0, None, step)
@@ -109,8 +161,10 @@ def _shortlist(request: Request) -> None:
         print(f"{PROGRAM}: {line}", file=sys.stderr)
 
 
-def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
+def _report(trained: "Trained", lines: int, *, sampled: bool) -> Iterator[str]:
     """What was read and learned, one line each."""
+    from nmt.decoding.shortlist import LONGEST
+
     reasons = (
         (lines - trained.read, f"beyond the {MOST_PAIRS:,} that are read, evenly spread"),
         (trained.blank, "blank on a side"),
@@ -121,3 +175,9 @@ def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
     if sampled:
         yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
     yield f"{trained.together:,} pairs of pieces occur together"
+
+
+if __name__ == "__main__":
+    from nmt.cli import start
+
+    raise SystemExit(start.main(PROGRAM))

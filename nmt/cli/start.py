@@ -2,39 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from functools import partial
 
 from nmt import signals
 
 
-def _start(program: str) -> int:
+def main(program: str | None = None) -> int:
+    """Run the `program`, such as nmt-train, by default the one that has the executable's name; else `nmt COMMAND …`."""
+    name = program or sys.argv[0].rpartition("/")[2]
 
     def load() -> Callable[[], int]:
-        from nmt.cli.commands import prepared
+        from nmt.cli.commands import loaded
 
-        return prepared(program)
+        return loaded(name, sys.argv[1:])
 
-    return signals.started(program, load)
-
-
-train = partial(_start, "nmt-train")
-translate = partial(_start, "nmt-translate")
-evaluate = partial(_start, "nmt-eval")
-align = partial(_start, "nmt-align")
-curves = partial(_start, "nmt-curves")
-score = partial(_start, "nmt-score")
-serve = partial(_start, "nmt-serve")
-shortlist = partial(_start, "nmt-shortlist")
-average = partial(_start, "nmt-average")
-synthetic = partial(_start, "nmt-synthetic")
-
-
-def nmt() -> int:
-    """Run `nmt COMMAND …`, or say which commands there are."""
-
-    def load() -> Callable[[], int]:
-        from nmt.cli.commands import prepared_of_any
-
-        return prepared_of_any(sys.argv[1:])
-
-    return signals.started("nmt", load)
+    return signals.started(name if name.startswith("nmt-") else "nmt", load)

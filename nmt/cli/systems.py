@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
 from nmt.cli.outputs import Files
-from nmt.cli.parsers.parser import option_name
-from nmt.errors import run_checks
+from nmt.cli.parser import option_name
 
 GIVEN_BY = ("hypotheses", "model", "runs")  # the options that say which systems there are
 _TENSORS = 9  # bytes that tell a model: safetensors begin with a length, in eight, and a brace
@@ -72,7 +71,7 @@ def read_systems(options: argparse.Namespace, problems: list[str]) -> list[Candi
 
 def read_sentences(option: str, path: Path | None, problems: list[str]) -> list[str]:
     """Read the lines of a text, of which there must be one; none without a `path`."""
-    return run_checks(read_whole(option, path, _lines), problems)
+    return read_whole(option, path, _lines, problems)
 
 
 def _lines(lines: Iterable[str], *, name: str) -> list[str]:
@@ -140,7 +139,7 @@ def _candidate(
     models: Models | None = None
     if entry.translates:
         ensemble = None if together and len(entry.paths) == 1 else options["ensemble"]
-        models = run_checks(read_models({**options, "model": entry.paths, "ensemble": ensemble}), problems)
+        models = read_models({**options, "model": entry.paths, "ensemble": ensemble}, problems)
     else:
         lines = read_sentences(entry.option, entry.paths[0], problems)
     return Candidate(

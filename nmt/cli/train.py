@@ -1,10 +1,5 @@
 """nmt-train: one configuration file → a trained model in a run folder."""
 
-if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
-    from nmt.cli import start
-
-    raise SystemExit(start.train())
-
 import argparse
 import json
 import sys
@@ -12,23 +7,98 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from textwrap import shorten
+from typing import TYPE_CHECKING, Any
 
+from nmt import signals
 from nmt.cli import common
 from nmt.cli.options import number_in
 from nmt.cli.outputs import STANDARD, write_text
-from nmt.cli.parsers.parser import say
-from nmt.cli.parsers.train import PROGRAM, parser
-from nmt.config import json_schema
-from nmt.errors import Checking, ToldElsewhere, UserError, caught, checked
-from nmt.experiment.request import Request, read_request
-from nmt.experiment.training import dry_run, run
-from nmt.models.combinations import FAMILIES
-from nmt.processes import LostProcess, reported_by_the_first
-from nmt.signals import Interrupted, reports
-from nmt.training.optim import steering_metrics
+from nmt.cli.parser import Parser, say
+from nmt.devices import DEVICES
+from nmt.errors import ToldElsewhere, UserError, collected, refuse, run_checks
+from nmt.examples import description, examples, starters
 
+if TYPE_CHECKING:
+    from nmt.experiment.request import Request
+
+PROGRAM = "nmt-train"
 LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
+MINUTES = "30"  # of waiting for another process, which may be scoring a long line
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    made = Parser(
+        PROGRAM,
+        description="Train a translation model from one configuration file.",
+        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, or a training that "
+        "diverged, 128 + N stopped by signal N, once training has begun with the state saved, 1 a failure of the "
+        "program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train and these options.",
+    )
+    made.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the configuration, required: a YAML file, or the name of an example, whose data are looked for in data/",
+    )
+    made.add_argument(
+        "--list-configs",
+        action=_ListConfigs,
+        nargs="?",
+        choices=["all"],
+        help="list the examples to start from and exit; all: also the recipes of research",
+    )
+    made.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
+    )
+    made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
+    made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
+    made.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="begin a new run in the folder whatever it holds: remove a former run's states, models, checkpoints and "
+        "metrics, and tell which; other files, and the log, stay",
+    )
+    made.add_argument(
+        "--init-from",
+        type=Path,
+        metavar="MODEL",
+        help="fine-tune: start from a model file's or run folder's weights",
+    )
+    made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
+    made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
+    made.add_argument(
+        "--rank-timeout",
+        default=MINUTES,
+        metavar="MINUTES",
+        help="with several processes: end when another one has not answered for this long, because it hangs; the state "
+        f"that was saved last is kept (default: {MINUTES})",
+    )
+    made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
+    return made
+
+
+class _ListConfigs(argparse.Action):
+    """Print the examples and exit, as --version does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: object, value: Any, *_: object) -> None:
+        files = starters() if value is None else examples()
+        if not files:
+            parser.error("no examples are installed beside the package")
+        width = max(map(len, files))
+        lines = [f"{name:{width}}  {description(path)}" for name, path in files.items()]
+        lines += ["", f"Each is a file with comments: {next(iter(files.values())).parent}"]
+        if value is None:
+            lines.append(f"{PROGRAM} --list-configs all lists {len(examples()) - len(files)} recipes of research, too.")
+        say("".join(f"{line}\n" for line in lines))
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,35 +107,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: Sequence[str] | None) -> int | None:
-    with reported_by_the_first():
-        options = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     if options.print_schema:
+        from nmt.config import json_schema
+        from nmt.models.combinations import FAMILIES
+        from nmt.training.optim import steering_metrics
+
         schema = json_schema({**FAMILIES, "metric": steering_metrics()})
-        if reports():
-            say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
+        say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
+    from nmt.experiment.training import dry_run, run
+    from nmt.processes import LostProcess
+
     try:
         if options.config is None:
             raise UserError("--config FILE is missing; --list-configs lists examples")
-        request = checked(_request(options))
+        request = _read_request(options)
         if not options.dry_run:
             run(request)
-        elif reports():
+        elif signals.reports():
             for line in dry_run(request, log=partial(print, file=sys.stderr)):
                 write_text(STANDARD, f"{line}\n")
-    except Interrupted as interruption:
+    except signals.Interrupted as interruption:
         return interruption.exit_code
     except UserError as error:
-        if reports() or isinstance(error, LostProcess):
+        if signals.reports() or isinstance(error, LostProcess):
             raise
         raise ToldElsewhere(*error.messages) from error
     return None
 
 
-def _request(options: argparse.Namespace) -> Checking[Request]:
+def _read_request(options: argparse.Namespace) -> "Request":
     """Check the arguments, and read the configuration and the model to start from."""
-    patience = yield from caught(lambda: rank_timeout(options.rank_timeout), timedelta())
-    request = yield from read_request(
+    from nmt.experiment.request import read_request
+
+    problems: list[str] = []
+    patience = timedelta()
+    with collected(problems):
+        patience = rank_timeout(options.rank_timeout)
+    reading = read_request(
         options.config,
         settings=options.overrides,
         output=options.output,
@@ -74,6 +154,9 @@ def _request(options: argparse.Namespace) -> Checking[Request]:
         overwrite=options.overwrite,
         device=options.device,
     )
+    with collected(problems):
+        request = run_checks(reading, problems)
+    refuse(problems)
     return replace(request, patience=patience, program=PROGRAM)
 
 
@@ -86,3 +169,9 @@ def rank_timeout(text: str) -> timedelta:
         f"--rank-timeout {shorten(text, 40)}: allowed: a number of minutes, at least {LEAST_MINUTES} and at most "
         f"{MOST_MINUTES:,}"
     )
+
+
+if __name__ == "__main__":
+    from nmt.cli import start
+
+    raise SystemExit(start.main(PROGRAM))

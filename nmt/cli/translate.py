@@ -1,43 +1,198 @@
 """nmt-translate: text in, detokenized translations out, one line for each line, in order; or a whole document.
 
-Wiring only: file or standard input → lines → translator → file or standard output.
+Here are its options; `translation_request` reads them, and `translation` does what they ask for.
 """
 
-if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
-    from nmt.cli import start
-
-    raise SystemExit(start.translate())
-
 import argparse
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from io import BytesIO
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from tqdm import tqdm
-
-from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import run
-from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
-from nmt.cli.long_lines import LongLines
-from nmt.cli.outputs import opened_for_writing, write_text
-from nmt.cli.parsers.translate import PROGRAM, parser
-from nmt.cli.standard_input import Lines, refuse_gzip
-from nmt.cli.translation_request import Request, read_request
-from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
-from nmt.decoding.chunks import Chunks, Description, Job, file_states, grouped, merge, translate_chunks
-from nmt.decoding.reading import sentence_language
-from nmt.decoding.translator import Translation, Translator
-from nmt.documents.document import document_options, read_document
-from nmt.documents.formats import Format
-from nmt.errors import UserError, checked, counted
-from nmt.ops.memory import enough_memory
-from nmt.processes import Processes, joined, reported_by_the_first
+from nmt.cli.options import (
+    add_alignment_options,
+    add_alignment_step_option,
+    add_device_option,
+    add_model_option,
+    add_search_options,
+    add_speed_options,
+    add_unknown_word_options,
+)
+from nmt.cli.outputs import STANDARD
+from nmt.cli.parser import Parser
 
-MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
+PROGRAM = "nmt-translate"
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Translate text: one line out for each line in, in order; a blank line stays blank.",
+        epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
+        "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
+        "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
+        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
+        usual=(
+            *("model", "input", "output", "format", "split_sentences", "device", "beam_size", "n_best", "glossary"),
+            *("replace_unknown", "resume"),
+        ),
+    )
+    add_model_option(made, "what translates, required")
+    made.add_argument(
+        "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
+    )
+    made.add_argument(
+        "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
+    )
+    made.add_argument(
+        "--split-sentences",
+        nargs="?",
+        const=True,
+        metavar="LANGUAGE",
+        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
+        "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
+        "sentencex: pip install 'nmt-toolkit[text]'",
+    )
+    made.add_argument(
+        "--format",
+        metavar="FORMAT",
+        help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
+        "the words that are aligned with those that they enclosed; or srt or vtt, subtitles, in which a sentence may "
+        "go on in the next one. All but text is read as a whole, and what is not translated stays (default: text)",
+    )
+    add_device_option(made)
+    add_speed_options(made)
+    add_search_options(made.add_argument_group("search"))
+    _add_sampling_options(made.add_argument_group("sampling"))
+    made.add_argument(
+        "--prefix",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
+        "word is complete, unless it ends with something other than a letter or digit",
+    )
+    made.add_argument(
+        "--constraints",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with the phrases that its translations must contain, separated by "
+        "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
+        "should be larger than the number of those",
+    )
+    made.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="lines of a term, a tab, and its translation: where the term occurs, as whole words, the translation must "
+        "have it so, as with --constraints. Of terms at one place the longest counts; one that the model cannot write "
+        "is left out, with a warning. A line that begins with # and has no tab is a comment",
+    )
+    made.add_argument(
+        "--glossary-case",
+        action="store_true",
+        help="find terms of --glossary only with the capitals that they have there (default: with any)",
+    )
+    add_unknown_word_options(made.add_argument_group("unknown words"))
+    output = made.add_argument_group("output")
+    output.add_argument(
+        "--n-best",
+        metavar="K",
+        help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
+        "exist; K is at most the beam size, but for --sample. Texts of a list may be equal where their pieces differ "
+        "(default: 1, without i and score)",
+    )
+    output.add_argument(
+        "--diversity",
+        metavar="STRENGTH",
+        help="with --n-best K: translations that differ from each other. The beam is divided into K groups, each gives "
+        "its best, and a token loses STRENGTH (such as 0.5) of its log-probability for each hypothesis of an earlier "
+        "group that has it at the same place. Fewer than K where groups find the same",
+    )
+    output.add_argument(
+        "--scores",
+        action="store_true",
+        help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
+        "anyway",
+    )
+    output.add_argument(
+        "--flush",
+        action="store_true",
+        help="translate each line by itself and write it before the next one is read (default: lines that are there "
+        "already are translated together, which is faster)",
+    )
+    long = made.add_argument_group("long translations")
+    _add_parts_options(long)
+    _add_shard_options(long)
+    attention = made.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    add_alignment_step_option(attention)
+    return made
+
+
+def _add_parts_options(group: argparse._ActionsContainer) -> None:
+    """Add the options for translating in chunks."""
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep finished chunks of the input in a folder beside OUTPUT until all are done, so that the same command "
+        "goes on from those that are there",
+    )
+    group.add_argument(
+        "--chunk-lines",
+        metavar="N",
+        help="lines of a chunk, which is translated by one process and kept when it is finished (default: as many as "
+        "are translated together, so that cutting changes no bit; another number may change the last digit of a score, "
+        "and a small one suits many processes). It implies --resume",
+    )
+
+
+def _add_shard_options(group: argparse._ActionsContainer) -> None:
+    """Add --shard and --merge."""
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="translate every N-th chunk of the input from the I-th on, counted from 1, without knowing of the others, "
+        "and keep them in a folder beside OUTPUT, which all shards share or which is then copied together",
+    )
+    group.add_argument(
+        "--merge",
+        action="store_true",
+        help="make --output, and the files of alignments, of the chunks of all shards, translating nothing: give the "
+        "same names as with --shard. Tells what is missing, damaged, or of another model, text, or option",
+    )
+
+
+def _add_sampling_options(group: argparse._ActionsContainer) -> None:
+    """Add --sample, and the keys of `SamplingConfig`, which go with it."""
+    group.add_argument(
+        "--sample",
+        action="store_true",
+        help="draw translations at random instead of searching for the best; --n-best K draws K of each line, "
+        "independently, and sorts them by score",
+    )
+    group.add_argument(
+        "--temperature",
+        metavar="NUMBER",
+        help="with --sample: log-probabilities are divided by this: below 1 favors probable pieces, above 1 improbable "
+        "ones (default: 1.0)",
+    )
+    group.add_argument(
+        "--top-k",
+        metavar="K",
+        help="with --sample: sample each piece from only this many of the most probable ones (default: off)",
+    )
+    group.add_argument(
+        "--top-p",
+        metavar="P",
+        help="with --sample: sample each piece from the smallest set of most probable ones whose probabilities add up "
+        "to this (default: off)",
+    )
+    group.add_argument(
+        "--seed",
+        metavar="N",
+        help="with --sample: random seed; a line at the same place gets the same sample, whatever the other lines and "
+        "the batches are (default: 42)",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,175 +201,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _translate(arguments: Sequence[str] | None) -> int:
-    with reported_by_the_first():
-        options = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
+    from nmt.cli.translation import translate_as_one
+    from nmt.processes import joined
+
     with joined(program=PROGRAM) as (processes, _):
-        return _translate_as_one(options, processes)
+        return translate_as_one(options, processes)
 
 
-def _translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
-    """Translate as one of the processes."""
-    if options.merge:
-        outputs = processes.together(lambda: read_merge(options, parser(), processes=processes.size))
-        _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
-        return 0
-    request = processes.together(lambda: checked(read_request(options, processes)))
-    if request.format != "text":
-        return _translate_document(request, request.format)
-    if request.cutting is None:
-        _translate_in_one_piece(request)
-    else:
-        _translate_in_chunks(request, request.cutting, processes)
-    return 0
+if __name__ == "__main__":
+    from nmt.cli import start
 
-
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
-
-
-def _translate_in_one_piece(request: Request) -> None:
-    long = LongLines()
-    translator = _load(request, long)
-    lines: Iterator[str]
-    if request.source is None:
-        stream = Lines(sys.stdin.fileno())
-        lines, waiting = lines_of(stream, name="standard input"), stream.waiting
-    else:
-        lines, waiting = read_lines(request.source), None
-    beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-    at_once = (lambda: True) if request.flush else waiting
-    translations = translator.translate(long.among(lines), request.options, **beside, waiting=at_once)
-    watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
-    _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
-    long.tell(PROGRAM, long.taken(), long.lines)
-
-
-def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
-    """Translate what belongs to this process, and perhaps this shard, of a text that is cut."""
-    assert request.source is not None
-    long = LongLines()
-    translator = processes.together(partial(_load, request, long))
-    job = processes.together(partial(_job, request, cutting, translator))
-    count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
-    if 0 < count < workers and processes.is_first:
-        _say(f"warning: {counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more")
-    source = _NumberedLines(request.source)
-    beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
-
-    def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> int:
-        texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
-        numbered = long.among(source.lines(first, count))
-        translations = translator.translate(numbered, request.options, first=first, **texts)
-        _write(request, _advancing(translations, advance), files, first)
-        return long.taken()
-
-    noted = translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
-    if processes.is_first:
-        long.tell(PROGRAM, noted, sum(job.chunks.span(chunk)[1] for chunk in job.mine()))
-        if cutting.shard is not None:
-            _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
-
-
-def _advancing(translations: Iterable[list[Translation]], advance: Callable[[], object]) -> Iterator[list[Translation]]:
-    for translation in translations:
-        yield translation
-        advance()
-
-
-@enough_memory(MEMORY)
-def _translate_document(request: Request, form: Format) -> int:
-    name = "standard input" if request.source is None else str(request.source)
-    if request.source is None:
-        content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
-        refuse_gzip(content)
-        text = text_of(BytesIO(content), name=name)
-    else:
-        text = read_text(request.source)
-    document = read_document(text, format=form, name=name)
-    translator = _load(request, LongLines())
-    options = document_options(document, request.options, translator)
-    translations = translator.translate(document.lines, options, first=None)
-    watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
-    write_text(request.output, document.written([best for best, *_ in watched]))
-    return 0
-
-
-def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
-    """The same as a job in chunks, which knows its files by their contents.
-
-    A chunk ends where lines that are translated together do, so that it has the batches that it has in the whole text,
-    and its translations are the same bit for bit; unless the user says how many lines it has.
-
-    Raises UserError, before any chunk is translated, for a line that cannot have its prefix or constraints.
-    """
-    assert request.source is not None
-    states = file_states([request.source, *request.beside.values()])
-    batch_tokens = request.options.decoding(translator.decoding).batch_tokens
-    facts = facts_of(request.command, request.models.paths, batch_tokens=batch_tokens)
-    lines = read_lines(request.source)
-    if cutting.chunk_lines is None:
-        sizes = grouped(translator.together(lines, request.options))
-    else:
-        each, total = cutting.chunk_lines, request.lines or 0
-        sizes = [min(each, total - first) for first in range(0, total, each)]
-    if request.beside:
-        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-        for _ in translator.read(read_lines(request.source), request.options, **texts):
-            pass
-    chunks = Chunks(request.output, Description(facts, list(request.files), sizes))
-    return Job(chunks, request.files, states, cutting.shard)
-
-
-@enough_memory(MEMORY)
-def _load(request: Request, long: LongLines) -> Translator:
-    translator, options = request.models.load(), request.options
-    n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
-    if options.sampling is None and n_best > beam_size:
-        raise UserError(
-            f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
-            "or more"
-        )
-    if sentence_language(options, translator.languages) is None:
-        long.watch(translator)
-    return translator
-
-
-class _NumberedLines:
-    """Lines of a file by number; it is read again from the beginning if they are behind."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lines = read_lines(path)
-        self._next = 0
-
-    def lines(self, first: int, count: int) -> list[str]:
-        """`count` lines starting with line `first`, counted from 0. Raises UserError if the file has become shorter."""
-        if first < self._next:
-            self._lines, self._next = read_lines(self._path), 0
-        lines = list(islice(self._lines, first - self._next, first - self._next + count))
-        self._next = first + count
-        if len(lines) < count:
-            raise UserError(f"{self._path}: has become shorter since the translation began")
-        return lines
-
-
-@enough_memory(MEMORY)
-def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> None:
-    """Write translations, starting with that of line `first`, to `files`."""
-    n_best = request.options.n_best
-    hard, soft = (files.get(kind) for kind in FILES)
-    outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
-    with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
-        for index, hypotheses in enumerate(translations, first):
-            file.write(_written(index, hypotheses, n_best=n_best, scores=request.scores).encode("utf-8"))
-            file.flush()
-            alignments = (hypothesis.soft_alignment for hypothesis in hypotheses)
-            write_alignments([alignment for alignment in alignments if alignment is not None])
-
-
-def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:
-    """The output for line `index` of the input."""
-    best = hypotheses[0]
-    if n_best > 1:
-        return "".join(f"{index} ||| {hypothesis.text} ||| {hypothesis.score:.4f}\n" for hypothesis in hypotheses)
-    return f"{best.text}\t{best.score:.4f}\n" if scores else f"{best.text}\n"
+    raise SystemExit(start.main(PROGRAM))

@@ -144,7 +144,7 @@ class Search:
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None, ids: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
         """The search that the options ask for, with its policy; `ids`: (columns,), the pieces of a shortlist."""
-        sampling, n_best = self.options.drawing(), self.options.n_best
+        sampling, n_best = self.options.sampling, self.options.n_best
         if sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
             drawn = keys(sampling.seed, places, samples=n_best, steps=steps)

@@ -1,29 +1,64 @@
-"""The options of a translation, and how they may contradict each other or the model. It knows no text."""
+"""The options of a translation: what each may be, and what does not go together. It knows no text.
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, make_dataclass
-from typing import Any, get_args
+Messages name an option between backticks, as `n_best`; an interface that has another name for it replaces that.
+"""
 
-from pydantic import ValidationError
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from reprlib import repr as shortened
+from typing import Annotated, Any
 
-from nmt.config import checked_value
-from nmt.config.allowed import allowed
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    SkipValidation,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
+
+from nmt.config.allowed import allowed, choices
 from nmt.config.problems import joined, nearest_hint
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.data.dictionary import Dictionary
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.glossary import Glossary
-from nmt.errors import Checking, UserError, caught, first_of
+from nmt.errors import UserError, first_of, refuse
 
-_MOST_ENTRIES = 5  # told of, of the wrong ones of a dictionary
+_MOST_ENTRIES = 5  # that are reported of the wrong ones of a dictionary
+
+
+def _dictionary(value: Any) -> Any:
+    """Refuse what is no dictionary of words. It is not copied: it may have millions of entries."""
+    if not isinstance(value, Mapping | None):
+        raise ValueError("must be a mapping of words to words")
+    wrong = [
+        f"{word!r}: {translation!r}"
+        for word, translation in (value.items() if value and not isinstance(value, Dictionary) else ())
+        if not all(isinstance(text, str) and text.strip() for text in (word, translation))
+    ]
+    if wrong:
+        raise ValueError(f"has entries without words on both sides: {', '.join(first_of(wrong, _MOST_ENTRIES))}")
+    return value
+
 
 _Decoding: Any = make_dataclass(
-    "_Decoding", [(name, Any, None) for name in DecodingConfig.model_fields], frozen=True, kw_only=True
+    "_Decoding",
+    [(name, field.rebuild_annotation() | None, None) for name, field in DecodingConfig.model_fields.items()],
+    frozen=True,
+    kw_only=True,
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(
+    frozen=True,
+    kw_only=True,
+    config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True),
+)
 class TranslationOptions(_Decoding):
     """How to translate.
 
@@ -31,33 +66,37 @@ class TranslationOptions(_Decoding):
     None: what the model's configuration has. Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to
     go on with, the translation ends. The maximum of `max_length_ratio` and `max_length_extra` leaves room for one piece
     and the end mark, however low it is. For a line that is cut into segments, or sentences, they hold for each of them.
+
+    Raises UserError for unknown options, and for values that an option may not have.
     """
 
-    n_best: int = 1
+    n_best: Annotated[int, Field(ge=1)] = 1
     """Translations of a line; there are fewer where fewer exist."""
 
-    diversity: float = 0.0
+    diversity: Annotated[float, Field(ge=0.0)] = 0.0
     """How much the translations of an n-best list must differ from each other; 0: not at all. The beam is divided into
     `n_best` groups, and each gives its best; fewer where they find the same. Neither with sampling nor with
     constraints. See `search.diverse`."""
 
-    sampling: SamplingConfig | Mapping[str, Any] | None = None
+    sampling: SamplingConfig | None = None
     """Draw `n_best` translations from the model's distribution instead of searching for the best, with the settings of
     a `SamplingConfig`, such as {"temperature": 0.7, "top_k": 10}; {} draws from all that the model gives. They are
     independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the
-    text only. `beam_size` and `coverage_penalty` then have no effect."""
+    text only. It goes neither with `beam_size` nor with `coverage_penalty`."""
 
     split_sentences: bool | str = False
     """Cut lines into sentences, translate these one by one, and join them with the white space of the line; lines stay
     lines. True: by the rules of the model's source language; or the code of a language, such as "en". It needs
     sentencex (`pip install 'nmt-toolkit[text]'`). See `Translator.translate` for what is required of such a line."""
 
-    replace_unknown: Mapping[str, str] | None = None
+    replace_unknown: Annotated[
+        SkipValidation[Mapping[str, str] | None], BeforeValidator(_dictionary), WithJsonSchema({})
+    ] = None
     """A dictionary, which may be empty, with which unknown words are replaced by the source words that they attend to
     (see `text.unknown_words`); None leaves them as "⁇". White space in its translations becomes single spaces.
     `Translation.tokens` stay what the model wrote."""
 
-    glossary: Glossary | None = None
+    glossary: Annotated[Glossary | None, WithJsonSchema({})] = None
     """Terms that have to be translated in a certain way, in whichever sentence of a line they occur; together with the
     constraints of the line, and without those that cannot be met there, of which the glossary warns. Neither with
     sampling nor with diversity. See `text.glossary`."""
@@ -77,29 +116,86 @@ class TranslationOptions(_Decoding):
     last source word, often the period that was not looked at; none: no link; best: to the word with the most weight,
     however little it is. `soft_alignment` shows the end's weight."""
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, values: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return handler(values)
+        except ValidationError as error:
+            raise UserError(*_not_allowed(error)) from None
+
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
-        """The section `decoding` of the configuration as these options change it; `default` where one is None.
-
-        Raises UserError for values that the configuration does not allow.
-        """
+        """The section `decoding` of the configuration as these options change it; `default` where one is None."""
         options = {name: getattr(self, name) for name in DecodingConfig.model_fields}
-        changes = {name: value for name, value in options.items() if value is not None}
-        try:
-            return DecodingConfig.model_validate({**dict(default), **changes})
-        except ValidationError:
-            raise UserError(*_not_allowed(changes)) from None
+        return default.model_copy(update={name: value for name, value in options.items() if value is not None})
 
-    def drawing(self) -> SamplingConfig | None:
-        """How translations are drawn; None: they are searched for.
+    def contradictions(self, decoding: DecodingConfig | None = None, *, constraints: bool = False) -> list[str]:
+        """What does not go together, or has no effect; `constraints`: whether there are any for the lines.
 
-        Raises UserError for a setting that there is not, or for a value that it may not have.
+        `decoding` is the configuration as these options change it; None: it is not known yet, and only what these
+        options say counts.
         """
-        if not isinstance(self.sampling, Mapping):
-            return self.sampling
-        try:
-            return SamplingConfig.model_validate(dict(self.sampling))
-        except ValidationError:
-            raise UserError(*_not_drawn(self.sampling)) from None
+        known = self if decoding is None else decoding
+        searches, aligns = self.sampling is None, self.alignments
+        draws = "`sampling`, which draws instead of searching"
+        ratio, extra = known.max_length_ratio, known.max_length_extra
+        rules = [
+            (
+                searches and known.beam_size is not None and self.n_best > known.beam_size,
+                f"`n_best` is {self.n_best}; it must be at most `beam_size`, which is {known.beam_size}",
+            ),
+            (not searches and self.beam_size is not None, f"`beam_size` has no effect with {draws}"),
+            (not searches and self.coverage_penalty is not None, f"`coverage_penalty` has no effect with {draws}"),
+            (
+                bool(self.coverage_penalty) and known.beam_size == 1 and searches,
+                "`coverage_penalty` has no effect with `beam_size` 1, which has nothing to choose from",
+            ),
+            (self.glossary is not None and not searches, f"`glossary` does not go with {draws}"),
+            (constraints and not searches, f"`constraints` do not go with {draws}"),
+            (
+                self.diversity > 0 and self.n_best < 2,
+                "`diversity` has an effect only on n-best lists: ask for `n_best` of at least 2",
+            ),
+            (self.diversity > 0 and not searches, f"`diversity` does not go with {draws}"),
+            (
+                self.diversity > 0 and self.glossary is not None,
+                "`diversity` does not go with `glossary`, which shares out the beam too; choose one",
+            ),
+            (
+                self.diversity > 0 and constraints,
+                "`diversity` does not go with `constraints`, which share out the beam too; choose one",
+            ),
+            (
+                self.replace_unknown is not None and bool(known.suppress_unknown),
+                "`suppress_unknown` leaves no unknown word for `replace_unknown`; choose one of the two",
+            ),
+            (
+                ratio == 0 and extra is not None and extra < 2,
+                f"`max_length_extra` of {extra} has no effect with `max_length_ratio` 0: a piece always fits",
+            ),
+            (
+                self.alignment_step != "this" and not aligns and self.replace_unknown is None,
+                "`alignment_step` has an effect only with `alignments` or `replace_unknown`",
+            ),
+            (self.end_links != "last" and not aligns, "`end_links` has an effect only with `alignments`"),
+        ]
+        return [problem for is_wrong, problem in rules if is_wrong]
+
+
+def check(options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool) -> None:
+    """Raise UserError for options that contradict each other, or need attention that the models of `scorer` lack.
+
+    `decoding` is the configuration as the options change it; `constraints`: whether there are any.
+    """
+    problems = options.contradictions(decoding, constraints=constraints)
+    if lacking := scorer.without_attention:
+        if decoding.coverage_penalty:
+            problems.append(f"`coverage_penalty` needs attention, and {lacking}; set it to 0")
+        if options.replace_unknown is not None:
+            problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
+    if options.alignments:
+        problems += list(scorer.no_alignments())
+    refuse(problems)
 
 
 def check_kind(options: object) -> None:
@@ -108,99 +204,21 @@ def check_kind(options: object) -> None:
         raise UserError(f"options is {options!r}; it must be TranslationOptions")
 
 
-def _not_allowed(changes: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in changes.items():
-        try:
-            checked_value(DecodingConfig, name, value)
-        except UserError as error:
-            yield f"{name} is {value!r}; {error}"
-
-
-def _not_drawn(settings: Mapping[str, Any]) -> Iterator[str]:
-    rules = SamplingConfig.model_json_schema()["properties"]
-    names = list(rules)
-    for name, value in settings.items():
-        if name not in rules:
-            yield joined(f"sampling: {name!r} is unknown", nearest_hint(name, names), f"allowed: {', '.join(names)}")
-            continue
-        try:
-            SamplingConfig.model_validate({name: value})
-        except ValidationError:
-            yield f"sampling: {name} is {value!r}; allowed: {allowed(rules[name])}"
-
-
-_KINDS: Mapping[str, tuple[Any, str]] = {
-    "n_best": (int, "a whole number"),
-    "diversity": (int | float, "a number"),
-    "sampling": (SamplingConfig | Mapping | None, "a mapping, such as {'temperature': 0.7}, or a SamplingConfig"),
-    "split_sentences": (bool | str, "True, False, or the code of a language"),
-    "replace_unknown": (Mapping | None, "a mapping of words to words"),
-    "glossary": (Glossary | None, "a Glossary, such as read_glossary gives"),
-    "alignments": (bool, "True or False"),
-}
-
-
-def contradictions(
-    options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool
-) -> Checking[None]:
-    """What is wrong with options that turn the configuration into `decoding`; `constraints`: whether there are any."""
-    for name, (kind, words) in _KINDS.items():
-        if not isinstance(value := getattr(options, name), kind):
-            raise UserError(f"{name} is {value!r}; it must be {words}")
-    if options.n_best < 1:
-        yield f"n_best is {options.n_best}; it must be at least 1"
-    if options.sampling is None and options.n_best > decoding.beam_size:
-        yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
-    yield from caught(options.drawing, None)
-    yield from _wrong_entries(options.replace_unknown or {})
-    if options.replace_unknown is not None and decoding.suppress_unknown:
-        yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
-    if not decoding.max_length_ratio and (extra := decoding.max_length_extra) < 2:
-        yield f"max_length_extra: {extra} with max_length_ratio: 0 has no effect: a piece and the end mark always fit"
-    if options.glossary is not None and options.sampling is not None:
-        yield "a glossary needs a search; leave out either it or the sampling"
-    if options.glossary is not None and options.diversity:
-        yield "diversity does not go with a glossary; leave out one of the two"
-    if constraints and options.sampling is not None:
-        yield "constraints need a search; leave out either them or the sampling"
-    if not 0 <= options.diversity < math.inf:
-        yield f"diversity is {options.diversity}; it must be a number of at least 0"
-    elif options.diversity:
-        if options.n_best < 2:
-            yield "diversity has an effect only on n-best lists: ask for at least 2 translations"
-        if options.sampling is not None:
-            yield "diversity does not go with sampling; leave out one of the two"
-        if constraints:
-            yield "diversity does not go with constraints; leave out one of the two"
-    if options.coverage_penalty and decoding.beam_size == 1 and options.sampling is None:
-        yield "coverage_penalty has no effect on greedy search, which has nothing to choose from; use a larger beam"
-    if decoding.coverage_penalty and (lacking := scorer.without_attention):
-        yield f"coverage_penalty needs attention, and {lacking}; set it to 0"
-    if options.replace_unknown is not None and (lacking := scorer.without_attention):
-        yield f"unknown words cannot be replaced: {lacking}, which would say what source word each stands for"
-    if options.alignments:
-        yield from scorer.no_alignments()
-    yield from unknown_choices(options)
-    if options.alignment_step == "next" and not options.alignments and options.replace_unknown is None:
-        yield "alignment_step has an effect only on alignments and on unknown words that are replaced"
-    if options.end_links in ("none", "best") and not options.alignments:
-        yield "end_links has an effect only on alignments"
-
-
-def _wrong_entries(dictionary: Mapping[Any, Any]) -> Iterator[str]:
-    """Which words of a dictionary, or which of their translations, are no text or have no words; the first of many."""
-    if isinstance(dictionary, Dictionary):
-        return
-    wrong = [
-        f"replace_unknown: {word!r} is to be {translation!r}; expected words on both sides"
-        for word, translation in dictionary.items()
-        if not all(isinstance(text, str) and text.strip() for text in (word, translation))
-    ]
-    yield from first_of(wrong, _MOST_ENTRIES, before="replace_unknown: ", after=" without words on both sides")
-
-
-def unknown_choices(options: TranslationOptions) -> Checking[None]:
-    """Which options have a value that is not among those that they may have."""
-    for name, choices in (("alignment_step", get_args(AlignmentStep)), ("end_links", get_args(EndLinks))):
-        if (value := getattr(options, name)) not in choices:
-            yield f"{name} is {value!r}; it must be one of {', '.join(choices)}"
+def _not_allowed(error: ValidationError) -> list[str]:
+    """What pydantic found, with the names of options and what these may be."""
+    schema = TypeAdapter(TranslationOptions).json_schema()
+    problems: dict[str, str] = {}
+    for problem in error.errors():
+        place = problem["loc"][: 2 if problem["loc"][0] == "sampling" else 1]  # below it are alternatives of its type
+        keys = schema["properties"] if len(place) == 1 else schema["$defs"][SamplingConfig.__name__]["properties"]
+        name, key = ".".join(map(str, place)), place[-1]
+        value = f"`{name}` is {shortened(problem['input'])}"
+        if key not in keys:
+            hint = joined("unknown", nearest_hint(key, list(keys)), f"allowed: {', '.join(keys)}")
+            problems[name] = f"`{name}`: {hint}"
+        elif problem["type"] in ("value_error", "is_instance_of", "model_type"):
+            problems[name] = f"{value}; {problem['msg'].removeprefix('Value error, ')}"
+        else:
+            rule = allowed(keys[key]).removesuffix(", or null")  # which is to leave it out
+            problems[name] = joined(value, nearest_hint(problem["input"], choices(keys[key])), f"allowed: {rule}")
+    return list(problems.values())

@@ -19,7 +19,7 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.batched_search import Search
-from nmt.decoding.options import TranslationOptions, check_kind, contradictions
+from nmt.decoding.options import TranslationOptions, check, check_kind
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
@@ -168,7 +168,7 @@ class Translator:
         is not known.
         """
         decoding = options.decoding(self.decoding)
-        checked(contradictions(options, decoding, self.scorer, constraints=constraints))
+        check(options, decoding, self.scorer, constraints=constraints)
         sentence_language(options, self.languages)
         constrained = constraints or options.glossary is not None
         if constrained and (joiner := self.vocabularies.target.joiner):

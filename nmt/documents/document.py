@@ -7,11 +7,11 @@
 from dataclasses import replace
 
 from nmt.data.corpus import half_of_a_pair, no_character
-from nmt.decoding.options import TranslationOptions, check_kind, unknown_choices
+from nmt.decoding.options import TranslationOptions, check_kind
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translator
 from nmt.documents.formats import FORMATS, Document, Format, PlainText
-from nmt.errors import UserError, checked
+from nmt.errors import UserError
 
 
 def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
@@ -35,7 +35,6 @@ def document_options(document: Document, options: TranslationOptions, translator
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
     is_text = isinstance(document, PlainText)
     lacking = translator.scorer.without_attention
-    checked(unknown_choices(options))
     if lacking and not (is_text or options.alignments):  # alignments are refused by the translator, which says why
         for name in ("alignment_step", "end_links"):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):

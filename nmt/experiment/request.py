@@ -96,7 +96,7 @@ class _Source:
     is_example: bool
 
     def missing_files(self, config: Config) -> Iterator[Problem]:
-        """Files of the corpora that are not there, and where an example has its own from."""
+        """Files of the corpora that are not there; of an example, where it has them from."""
         pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
         pairs |= {("data", "watch", i): pair for i, pair in enumerate(config.data.watch)}
         files = {
@@ -108,7 +108,7 @@ class _Source:
         problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
         if problems and self.is_example:
             hint = f"the example's files are not in this folder; its header says: {shorten(data(self.path), 200)}"
-            yield Problem(("data",), hint)
+            problems = [Problem(("data",), hint)]
         yield from problems
 
 

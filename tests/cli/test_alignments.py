@@ -85,11 +85,10 @@ def test_the_step_after_a_word(name: str, capsys: Capture) -> None:
         assert lines("hard")[0].split()[:5] == [f"{source}-{target}" for target, source in enumerate(sources)]
     capsys.readouterr()
     assert program([*arguments, "--alignment-step", "later"]) == 2
-    users = "--replace-unknown or " if name == "translate" else ""
+    assert program([*arguments, "--alignment-step", "next"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"nmt-{name}: 2 problems:",
-        f"  - --alignment-step has an effect only with {users}--alignments or --soft-alignments or --plot-alignments",
-        "  - --alignment-step later: unknown; choose one of this, next",
+        f"nmt-{name}: error: --alignment-step is 'later'; allowed: this, next",
+        f"nmt-{name}: error: --alignment-step has an effect only with --alignments or --replace-unknown",
     ]
 
 
@@ -107,10 +106,10 @@ def test_a_word_that_looks_at_the_end(name: str, capsys: Capture) -> None:
     assert lines("hard")[0].split()[:5] == read
     capsys.readouterr()
     assert program([*arguments[:-4], "--end-links", "first"]) == 2
+    assert program([*arguments[:-4], "--end-links", "best"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"nmt-{name}: 2 problems:",
-        "  - --end-links has an effect only with --alignments",
-        "  - --end-links first: unknown; choose one of last, none, best",
+        f"nmt-{name}: error: --end-links is 'first'; allowed: last, none, best",
+        f"nmt-{name}: error: --end-links has an effect only with --alignments",
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from nmt.cli import average, translate
+from nmt.models import model_file
 from nmt.models.model_file import ModelFile, load_model, longest_trained, save_model
 from nmt.training import averaging
 
@@ -82,7 +83,7 @@ def test_each_model_is_read_once_and_the_weights_of_one_are_in_memory_at_a_time(
         former.append(weakref.ref(next(iter(model.weights.values()))))
         return model
 
-    for module in (average, averaging):
+    for module in (model_file, averaging):
         monkeypatch.setattr(module, "load_model", loading)
     assert run(models, tmp_path / "both") == 0
     assert len(former) == len(models)

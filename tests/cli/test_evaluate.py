@@ -24,7 +24,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, also the working folder, with the files hyp, ref, src and m, which stands for a model."""
     (tmp_path / "m").touch()
     (tmp_path / "empty").touch()
-    (tmp_path / "loop").symlink_to("loop")
     for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES), ("src", SOURCE)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -112,12 +111,12 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             ],
         ),
         (
-            "--model m --source loop --reference r --beam-size 0 --length-penalty nan --device gpu",
+            "--model m --source none --reference r --beam-size 0 --length-penalty nan --device gpu",
             [
-                "--source: loop: cannot be read",
+                "--source: none: no such file",
                 "--reference: r: no such file",
-                "--beam-size 0: allowed: a whole number, at least 1",
-                "--length-penalty nan: allowed: none, average, or a number, at least 0",
+                "--beam-size is 0; allowed: a whole number, at least 1",
+                "--length-penalty is 'nan'; allowed: none, average, or a number, at least 0",
                 "--device gpu: unknown; choose one of auto, cpu, cuda",
             ],
         ),

@@ -60,7 +60,7 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
 
     terms = folder / "terms"
     assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary FILE"]
-    sampled = "--glossary does not go with --sample, which draws instead of searching; choose one"
+    sampled = "--glossary does not go with --sample, which draws instead of searching"
     assert complaints("--glossary", str(terms), "--sample") == [sampled]
     assert complaints("--glossary", f"{terms}x") == [f"{terms}x: no such file; nearest: {terms}"]
     (line,) = complaints("--glossary", str(terms), "--output", str(terms))

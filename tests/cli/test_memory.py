@@ -85,14 +85,3 @@ def test_not_even_one_sentence(most: Callable[[int], list[int]], name: str, caps
     assert main([*MODEL, *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{name}: error: not enough memory, even for one sentence by itself: ")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("tokens", ["1000000000000000000", "1e18", "1e400", "9" * 5000])
-@pytest.mark.usefixtures("files")
-def test_an_absurd_number_of_tokens_is_refused(name: str, tokens: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main, options = COMMANDS[name]
-    assert main(["--model", "model", *options, "--batch-tokens", tokens]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{name}: error: --batch-tokens {tokens[:4]}")
-    assert line.endswith("allowed: a whole number, at least 1 and at most 1,000,000,000")

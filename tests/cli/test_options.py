@@ -1,8 +1,7 @@
 """What nmt-translate and nmt-eval share: values of options, and files to write that cannot be written."""
 
-import argparse
 import os
-import shlex
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,38 +9,37 @@ from typing import Any
 
 import pytest
 
-from nmt.cli.options import read_count, read_how
+from nmt.cli import translate
+from nmt.cli.common import describe
+from nmt.cli.options import PRECISIONS, read_count, translation_values
 from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
-from nmt.cli.parsers.shared import PRECISIONS, add_search_options, add_unknown_word_options
 from nmt.config.schema import DecodingConfig
-from nmt.errors import UserError, checked
+from nmt.decoding.options import TranslationOptions
+from nmt.errors import UserError
 from nmt.ops.packed_weights import PRODUCTS
 
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 
 
-def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
-    """The options that were read, and the problems."""
-    parser = argparse.ArgumentParser()
-    add_search_options(parser)
-    add_unknown_word_options(parser)
-    reading, problems = read_how(vars(parser.parse_args(arguments))), []
-    while True:
-        try:
-            problems.append(next(reading))
-        except StopIteration as end:
-            return end.value, problems
+def searched(*arguments: str) -> dict[str, Any]:
+    """The options of a translation that were read."""
+    problems: list[str] = []
+    values = translation_values(vars(translate.parser().parse_args(arguments)), problems)
+    assert problems == []
+    TranslationOptions(**values)
+    return values
 
 
 def test_a_count_is_digits() -> None:
-    assert checked(read_count("--chunk-lines", "12", least=1)) == 12
-    assert checked(read_count("--chunk-lines", None, least=1)) is None
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "+1", " 5", "1_0", "1.0", "\u0663", "", "9" * 18, "9" * 5000])
-def test_what_is_no_count(text: str) -> None:
-    with pytest.raises(UserError, match=r"--chunk-lines .*: allowed: a whole number, at least 1"):
-        checked(read_count("--chunk-lines", text, least=1))
+    problems: list[str] = []
+    assert read_count("--chunk-lines", "12", problems, least=1) == 12
+    assert read_count("--chunk-lines", None, problems, least=1) is None
+    assert problems == []
+    wrong = ["0", "-1", "+1", " 5", "1_0", "1.0", "\u0663", "", "9" * 18, "9" * 5000]
+    for text in wrong:
+        assert read_count("--chunk-lines", text, problems, least=1) is None
+        assert re.match(r"--chunk-lines .*: allowed: a whole number, at least 1", problems[-1])
+    assert len(problems) == len(wrong)
 
 
 def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
@@ -65,56 +63,65 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
     }
     assert settings.keys() == DecodingConfig.model_fields.keys()
     arguments = [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in settings.items()]
-    assert searched(*arguments) == (settings, [])
-    assert searched() == ({}, [])
+    assert searched(*arguments) == settings
+    assert searched() == {}
 
 
 @pytest.mark.parametrize(
-    ("argument", "name", "value"),
+    ("argument", "value"),
     [
-        ("--length-penalty=none", "length_penalty", "none"),
-        ("--length-penalty=0", "length_penalty", 0.0),
-        ("--length-penalty=1e-1", "length_penalty", 0.1),
-        ("--length-penalty=.5", "length_penalty", 0.5),
-        ("--length-penalty=2.", "length_penalty", 2.0),
-        ("--max-length-ratio=3", "max_length_ratio", 3.0),
-        ("--min-length=3", "minimum_length", 3),
-        ("--min-length-ratio=.5", "minimum_length_ratio", 0.5),
-        ("--suppress-unknown", "suppress_unknown", True),
-        ("--suppress-unknown=false", "suppress_unknown", False),
+        ("--length-penalty=none", "none"),
+        ("--length-penalty=1e-1", 0.1),
+        ("--length-penalty=.5", 0.5),
+        ("--length-penalty=2.", 2.0),
+        ("--max-length-ratio=3", 3.0),
+        ("--suppress-unknown", True),
+        ("--suppress-unknown=false", False),
     ],
 )
-def test_values(argument: str, name: str, value: object) -> None:
-    assert searched(argument) == ({name: value}, [])
-
-
-@pytest.mark.parametrize("text", ["0", "-3", "2.0", "1e3", "nan", "true", "", "9" * 5000, "1_0", "\u0663", " 3", "+3"])
-def test_what_is_no_size(text: str) -> None:
-    options, (problem,) = searched(f"--beam-size={text}", "--batch-tokens=5")
-    assert options["batch_tokens"] == 5
-    assert problem.startswith(f"--beam-size {shlex.quote(text)}: allowed: a whole number, at least 1 and at most 1")
+def test_values(argument: str, value: object) -> None:
+    assert list(searched(argument).values()) == [value]
 
 
 @pytest.mark.parametrize(
-    ("argument", "expected"),
+    ("arguments", "named", "allowed"),
     [
-        ("--min-length=-1", "--min-length -1: allowed: a whole number, at least 0 and at most 1,000"),
-        ("--min-length-ratio=half", "--min-length-ratio half: allowed: a number, at least 0 and at most 100"),
-        ("--batch-sentences=null", "--batch-sentences null: allowed: a whole number, at least 1 and at most 1,000,000"),
-        ("--no-repeat-ngram-size=2.5", "--no-repeat-ngram-size 2.5: allowed: a whole number, at least 0"),
-        ("--length-penalty=0_1", "--length-penalty 0_1: allowed: "),
-        ("--suppress-unknown=perhaps", "--suppress-unknown perhaps: allowed: true or false"),
+        *(
+            (["--beam-size", text], "--beam-size", "a whole number, at least 1 and at most 1,000")
+            for text in ("0", "2.0", "1e3", "nan", "true", "", "9" * 5000, "1_0", "\u0663", " 3", "+3")
+        ),
+        (["--minimum-length=-1"], "--minimum-length", "a whole number, at least 0 and at most 1,000"),
+        (["--batch-sentences=null"], "--batch-sentences", "a whole number, at least 1 and at most 1,000,000,000"),
+        (["--suppress-unknown=perhaps"], "--suppress-unknown", "true or false"),
+        (["--sample", "--top-p=2"], "--top-p", "a number, more than 0 and at most 1"),
+        (["--n-best=0"], "--n-best", "a whole number, at least 1"),
     ],
 )
-def test_what_is_no_rule(argument: str, expected: str) -> None:
-    _, (problem,) = searched(argument)
-    assert problem.startswith(expected)
-    assert "null" not in problem.removeprefix(argument.replace("=", " "))
+def test_a_wrong_value_is_named_as_the_command_names_it(arguments: list[str], named: str, allowed: str) -> None:
+    values = translation_values(vars(translate.parser().parse_args(arguments)), [])
+    with pytest.raises(UserError) as caught:
+        TranslationOptions(**values)
+    assert re.fullmatch(
+        rf"nmt-any: error: {named} is .*; allowed: {re.escape(allowed)}", describe("nmt-any", caught.value)
+    )
+
+
+def test_what_goes_with_an_option_that_is_not_given() -> None:
+    problems: list[str] = []
+    options = translate.parser().parse_args(["--top-k", "3", "--dictionary", "nowhere"])
+    assert "replace_unknown" not in translation_values(vars(options), problems)
+    assert problems[:2] == [
+        "--top-k has an effect only with --sample",
+        "--dictionary has an effect only with --replace-unknown",
+    ]
+    assert len(problems) == 3  # there is no such file
 
 
 def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:
     name = str(tmp_path / ("a" * 300))
-    (problem,) = check_outputs({"--output": name}, others=[("--input", tmp_path)])
+    problems: list[str] = []
+    check_outputs({"--output": name}, problems, others=[("--input", tmp_path)])
+    (problem,) = problems
     assert problem.startswith(name)
 
 

@@ -110,7 +110,7 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     assert "  - --dictionary has an effect only with --model" in messages
     arguments = ("--model", model, "--source", source, "--reference", source)
     (message,) = refused(capsys, evaluate.main, *arguments, "--alignment-step", "next")
-    assert message == "nmt-eval: error: --alignment-step has an effect only with --replace-unknown or --report"
+    assert message == "nmt-eval: error: --alignment-step has an effect only with --alignments or --replace-unknown"
 
 
 def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:
@@ -124,7 +124,7 @@ def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, tra
     (message,) = refused(
         capsys, translate.main, "--model", output, "--input", source, "--output", result, "--replace-unknown"
     )
-    assert message.startswith("nmt-translate: error: unknown words cannot be replaced: the model has no attention")
+    assert message.startswith("nmt-translate: error: --replace-unknown needs attention, ")
     assert not result.exists()
     (message,) = refused(
         capsys, evaluate.main, "--model", output, "--source", source, "--reference", source, "--replace-unknown"

@@ -116,7 +116,7 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     assert "missing: no such file" in text
     assert "--output tgt: would overwrite --target" in text
     assert "there is no folder no" in text
-    assert "--batch-tokens 0: allowed: a whole number, at least 1" in text
+    assert "--batch-tokens is 0; allowed: a whole number, at least 1" in text
     assert "--device gpu: unknown" in text
 
 

@@ -142,7 +142,7 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
         assert "not a shortlist of this toolkit, but a model" in message
         messages = complaints(capsys, *arguments, "--shortlist", "none", "--beam-size", "0", program=program)
         assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
-        assert "--beam-size 0" in "\n".join(messages)
+        assert "--beam-size is 0" in "\n".join(messages)
         (message,) = complaints(capsys, *options, "--shortlist", "list", "--output", "list", program=program)
         assert "--output list: would overwrite --shortlist list" in message
     hypotheses = ("--hypotheses", "valid.de", "--reference", "valid.de", "--shortlist", "list")

@@ -11,14 +11,10 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
-from nmt.cli import evaluate, start
-from nmt.cli.commands import COMMANDS, prepared_of_any
-from nmt.cli.options import SAMPLING, SEARCH
-from nmt.cli.parsers import shared, shortlist, train
-from nmt.cli.parsers.schema_keys import keys_of
-from nmt.config.schema import DecodingConfig, SamplingConfig, Section
+from nmt.cli import evaluate, options, shortlist, train
+from nmt.cli.commands import COMMANDS, loaded
+from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.scoring import score
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import comparison, metrics
 from nmt.processes import PATIENCE
@@ -44,76 +40,69 @@ import sys
 from nmt.cli import start
 sys.argv = {arguments}
 try:
-    code = start.{function}()
+    code = start.main()
 except SystemExit as end:
     code = end.code
 print(sorted({heavy} & set(sys.modules)), code or 0)
 """
 
 
-def answer(function: str, *arguments: str) -> tuple[list[str], str]:
-    """The lines of standard output and error, of a fresh interpreter that says what it imported."""
-    program = ANSWER.format(arguments=["nmt", *arguments], function=function, heavy=HEAVY)
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+def answer(program: str, *arguments: str) -> tuple[list[str], str]:
+    """The lines of standard output and error of an executable, in an interpreter that says what it imported."""
+    script = ANSWER.format(arguments=[f"/somewhere/{program}", *arguments], heavy=HEAVY)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return ended.stdout.splitlines(), ended.stderr
 
 
-VERSOIN = "--versoin: unknown; did you mean --version?"
-FUNCTIONS = ("train", "translate", "evaluate", "align", "curves", "score", "serve", "shortlist", "average", "synthetic")
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_help_and_version_import_nothing_heavy(function: str) -> None:
-    program = getattr(start, function).args[0]
-    assert len(FUNCTIONS) == len(PROGRAMS)
-    lines, errors = answer(function, "--help")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_answered_at_once_imports_nothing_heavy(program: str) -> None:
+    lines, errors = answer(program, "--help")
     assert (lines[0].split()[:2], lines[-1], errors) == (["usage:", program], "[] 0", "")
-    assert answer(function, "--version") == ([f"{program} {__version__}", "[] 0"], "")
+    lines, errors = answer(program, "--versoin=b", "--zebra", "c")
+    assert lines == ["[] 2"]
+    assert errors.splitlines()[:2] == [
+        f"{program}: 2 problems:",
+        "  - --versoin: unknown; did you mean --version?",
+    ]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) -> None:
-    program = getattr(start, function).args[0]
-    assert answer(function, "--versoin=b", "--zebra", "c") == (
-        ["[] 2"],
-        "\n  - ".join([f"{program}: 2 problems:", VERSOIN, f"--zebra: unknown; {program} --help lists all options\n"]),
-    )
+def test_version() -> None:
+    assert answer("nmt-score", "--version") == ([f"nmt-score {__version__}", "[] 0"], "")
+    assert answer("nmt", "--version") == ([f"nmt {__version__}", "[] 0"], "")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_shows_the_options_that_most_people_need(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In ASCII, which a terminal of any encoding shows."""
+    parser = COMMANDS[program].parser()
+    text = parser.format_help()
+    shown = re.findall("^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE)
+    assert len(shown) <= 14
+    assert text.isascii()
+    if len(shown) < len(parser._actions):
+        with pytest.raises(SystemExit) as end:
+            parser.parse_args(["--help-all"])
+        assert not end.value.code
+        everything = re.findall("^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+        assert len(everything) == len(parser._actions)
+        assert f"{program} --help-all shows {len(everything) - len(shown)} more options." in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--beam-sizee", "5"], "--beam-sizee: unknown; did you mean --beam-size?"),
-        (["-beam-size", "5"], "-beam-size: unknown; did you mean --beam-size?"),
+        (["-beam-sizee", "5"], "-beam-sizee: unknown; did you mean --beam-size?"),
         (["--Input=text"], "--Input: unknown; did you mean --input?"),
         (["--scores", "text"], "text: belongs to no option; give a value after its option's name"),
-        (["text"], "text: belongs to no option; give a value after its option's name"),
         (["--model"], "argument --model: expected one argument"),
         (["--beam"], "--beam: unknown; did you mean --beam-size?"),
-        (["--gpu"], "--gpu: unknown; did you mean --device?"),
+        (["--min-length"], "--min-length: unknown; did you mean --minimum-length?"),
         (["--model-dir"], "--model-dir: unknown; did you mean --model?"),  # and not --output, as for nmt-train
-        (["--save-dir"], "--save-dir: unknown; nmt-translate --help lists all options"),
-        (["--max-length"], "--max-length: unknown; did you mean --max-length-ratio or --max-length-extra?"),
-        (["--s"], "--s: unknown; nmt-translate --help lists all options"),
-        (["--lr", "3"], "--lr: unknown; nmt-translate --help lists all options"),
-        (["my.yaml"], "my.yaml: belongs to no option; give a value after its option's name"),
+        (["--s"], "--s: unknown; nmt-translate --help-all lists all options"),
+        (["--lr", "3"], "--lr: unknown; nmt-translate --help-all lists all options"),
         (["-o", "out"], "-o: unknown; did you mean --output?"),
-        (["-src=text"], "-src: unknown; did you mean --input?"),
         (["--batch-size", "3"], "--batch-size: unknown; did you mean --batch-sentences?"),
-        (
-            ["--max-new-tokens", "5"],
-            "--max-new-tokens: unknown; did you mean --max-length-ratio 0 --max-length-extra 5?",
-        ),
-        (["--int8"], "--int8: unknown; did you mean --precision?"),
-        (
-            ["--cpu-threads", "3"],
-            "--cpu-threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=3 nmt-translate …",
-        ),
-        (
-            ["--threads"],
-            "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=N nmt-translate …",
-        ),
-        (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
+        (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help-all lists all options"),
         (["--input", "one", "--input=two"], "--input: is given 2 times; it takes one value"),
         (["--prefix", ""], "--prefix: the path is empty"),
     ],
@@ -128,17 +117,7 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ["--lr", "3"],
-            "--lr: unknown; set it in the configuration, or with --set training.optimizer.learning_rate=3",
-        ),
-        (
-            ["--max-output-length", "9"],
-            (
-                "--max-output-length: unknown; did you mean --set decoding.max_length_ratio=0 --set "
-                "decoding.max_length_extra=9?"
-            ),
-        ),
+        (["--lr", "3"], "--lr: unknown; set it in the configuration, or with --set training.optimizer.learning_rate=3"),
         (
             ["--hidden-size=a b", "--resume"],
             (
@@ -150,21 +129,12 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
             ["--epochs", "--resume"],
             "--epochs: unknown; set it in the configuration, or with --set training.max_epochs=VALUE",
         ),
-        (["--name", "x"], "--name: unknown; set it in the configuration, or with --set name=x"),
         (["--xy", "3"], "--xy: unknown; nmt-train --help lists all options"),
-        (["--hepl"], "--hepl: unknown; did you mean --help?"),
         (["--save_dir", "x"], "--save_dir: unknown; did you mean --output?"),
-        (["my.yaml"], "my.yaml: belongs to no option; write --config my.yaml"),
         (["--resume", "my file.yml"], "my file.yml: belongs to no option; write --config 'my file.yml'"),
-        (["there"], "there: belongs to no option; write --config there"),
-        (["elsewhere"], "elsewhere: belongs to no option; give a value after its option's name"),
     ],
 )
-def test_a_wrong_option_of_training(
-    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "there").touch()
-    monkeypatch.chdir(tmp_path)
+def test_a_wrong_option_of_training(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         COMMANDS["nmt-train"].parser().parse_args(arguments)
     assert end.value.code == 2
@@ -182,7 +152,7 @@ def test_a_wrong_option_of_training(
                 "--input: the path is empty",
                 "--output: the path is empty",
                 "--prefix: is given 2 times; it takes one value",
-                "--zebra: unknown; nmt-translate --help lists all options",
+                "--zebra: unknown; nmt-translate --help-all lists all options",
             ],
         ),
         (
@@ -253,29 +223,29 @@ def test_nmt_runs_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     options = ["--model", "model.safetensors", "--input", "text"]
     whole = subprocess.run([sys.executable, "-m", "nmt", "translate", *options], cwd=tmp_path, capture_output=True)
     monkeypatch.chdir(tmp_path)
-    assert prepared_of_any(["translate", *options, "--output", "translated"])() == 0
+    assert loaded("nmt", ["translate", *options, "--output", "translated"])() == 0
     assert whole.stdout == (tmp_path / "translated").read_bytes()
     assert len(whole.stdout.splitlines()) == 3
-    assert answer("nmt", "--version") == ([f"nmt {__version__}", "[] 0"], "")
-    assert answer("nmt", "score", "--version") == ([f"nmt-score {__version__}", "[] 0"], "")
 
 
 # ---------------------------------------------------------------------------------- what help texts repeat from others
 
 
-@pytest.mark.parametrize(("section", "names"), [(DecodingConfig, SEARCH), (SamplingConfig, SAMPLING)])
-def test_keys_are_read_as_pydantic_reads_them(section: type[Section], names: tuple[str, ...]) -> None:
-    keys = keys_of(section.__name__)
-    assert tuple(keys) == names
-    for name, field in section.model_fields.items():
-        described, default, is_boolean = keys[name]
-        assert described == " ".join((field.description or "").split()) != ""
-        assert default == repr(field.default)
-        assert is_boolean == (field.annotation is bool)
+def test_every_key_of_the_search_is_an_option_in_the_words_of_the_schema() -> None:
+    assert options.search_keys() == list(DecodingConfig.model_fields)
+    assert tuple(SamplingConfig.model_fields) == options.SAMPLING
+    helps = {
+        action.dest: " ".join((action.help or "").split()) for action in COMMANDS["nmt-translate"].parser()._actions
+    }
+    for name, field in DecodingConfig.model_fields.items():
+        assert helps[name][1:].startswith(" ".join((field.description or "").split())[1:].rstrip("."))
+    for name, field in SamplingConfig.model_fields.items():
+        default = "off" if field.default is None else str(field.default)
+        assert helps[name].endswith(f"(default: {default})")
 
 
 def test_help_shows_the_names_and_defaults_that_hold() -> None:
-    help_text = " ".join(evaluate.parser().format_help().split())
+    help_text = " ".join(evaluate.parser().format_full_help().split())
     for names in (metrics.METRICS, metrics.TOKENIZERS, comparison.METHODS):
         assert ", ".join(names) in help_text
     assert f"(default: {','.join(metrics.USUAL)})" in help_text
@@ -284,7 +254,7 @@ def test_help_shows_the_names_and_defaults_that_hold() -> None:
     defaults = train_shortlist.__kwdefaults__
     assert defaults["translations"] == shortlist.TRANSLATIONS
     assert defaults["most_frequent"] == shortlist.MOST_FREQUENT
-    assert TranslationOptions().end_links == score.__kwdefaults__["end_links"] == shared.END_LINKS
+    assert TranslationOptions().end_links == options.END_LINKS
     assert float(train.MINUTES) == PATIENCE.total_seconds() / 60
 
 
@@ -356,7 +326,7 @@ def test_a_full_disk_is_told(command: str, unbuffered: str, tmp_path: Path) -> N
 def test_a_closed_standard_output_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)
-        assert prepared_of_any(["--version"])() == 0
+        assert loaded("nmt", ["--version"])() == 0
 
 
 def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
@@ -370,9 +340,3 @@ def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert ended.stdout.startswith("\\udcffä: train 3, valid 1, test 1 pairs. ".encode())
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_help_is_ascii(program: str) -> None:
-    """A terminal of any encoding shows it."""
-    assert COMMANDS[program].parser().format_help().isascii()

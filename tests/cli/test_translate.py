@@ -19,14 +19,12 @@ import pytest
 import torch
 
 from nmt.cli.average import main as average
-from nmt.cli.parsers.translate import parser
 from nmt.cli.shortlist import main as shortlist
-from nmt.cli.translate import main
+from nmt.cli.translate import main, parser
 from nmt.cli.translation_request import read_request
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
-from nmt.errors import checked
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 from nmt.processes import Processes
@@ -138,7 +136,7 @@ def test_an_unknown_precision(capsys: pytest.CaptureFixture[str], model: Path, s
 def test_rules_of_the_search(model: Path, source: Path) -> None:
     drawn = ("--sample", "--scores", "--max-length-ratio", "9")  # the best translations of this model are the longest
     plain = translated(model, source, *drawn)
-    for rule in ("--min-length=50", "--minimum-length=50", "--no-repeat-ngram-size=1", "--suppress-unknown"):
+    for rule in ("--minimum-length=50", "--no-repeat-ngram-size=1", "--suppress-unknown"):
         ruled = translated(model, source, *drawn, rule)
         assert ruled != plain
         assert len(ruled) == len(plain) == 7
@@ -195,13 +193,6 @@ def test_what_does_not_go_with_sampling(capsys, model: Path, source: Path) -> No
     assert "--beam-size has no effect with --sample" in message
     (message,) = complaints(capsys, *arguments, "--sample", "--coverage-penalty", "0.1")
     assert "--coverage-penalty has no effect with --sample" in message
-    wrong = ("--temperature", "0", "--top-k", "0", "--top-p", "1.5", "--seed", "x", "--n-best", "0")
-    text = "\n".join(complaints(capsys, *arguments, "--sample", *wrong))
-    assert "--temperature 0: allowed: a number, more than 0 and at most 100" in text
-    assert "--top-k 0: allowed: a whole number, at least 1" in text
-    assert "--top-p 1.5: allowed: a number, more than 0 and at most 1" in text
-    assert "--seed x: allowed: a whole number, at least 0" in text
-    assert "--n-best 0: allowed: a whole number, at least 1" in text
 
 
 def test_scores_follow_a_tab(model: Path, source: Path) -> None:
@@ -365,27 +356,19 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "nowhere: no such model file or run folder" in text
     assert "missing.txt: no such file" in text
     assert "there is no folder" in text
-    assert "--beam-size 0: allowed: a whole number, at least 1" in text
-    assert "--length-penalty avrage: nearest: average; allowed: none, average, or a number, at least 0" in text
-    assert "--max-length-ratio -1: allowed: a number, at least 0" in text
-    assert "--batch-tokens many: allowed: a whole number, at least 1" in text
-    assert "--n-best 1.5: allowed: a whole number, at least 1" in text
+    assert "--beam-size is 0; allowed: a whole number, at least 1" in text
+    assert "--length-penalty is 'avrage'; nearest: average; allowed: none, average, or a number, at least 0" in text
+    assert "--max-length-ratio is -1; allowed: a number, at least 0" in text
+    assert "--batch-tokens is 'many'; allowed: a whole number, at least 1" in text
+    assert "--n-best is 1.5; allowed: a whole number, at least 1" in text
     assert "--device gpu: unknown; choose one of auto, cpu, cuda" in text
-
-
-@pytest.mark.parametrize("penalty", ["-1", "nan", "inf"])
-def test_impossible_penalties(capsys, model: Path, source: Path, penalty: str) -> None:
-    (message,) = complaints(capsys, "--model", model, "--input", source, f"--length-penalty={penalty}")
-    assert message.endswith(
-        f"--length-penalty {penalty}: allowed: none, average, or a number, at least 0 and at most 10"
-    )
 
 
 def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
     (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 3, "--beam-size", 2)
-    assert "--n-best 3: must be at most the beam size, --beam-size 2" in message
+    assert "--n-best is 3; it must be at most --beam-size, which is 2" in message
     (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 4)
-    assert "--n-best 4: must be at most the beam size, 3 from the model" in message
+    assert "--n-best is 4; it must be at most --beam-size, which is 3" in message
 
 
 def test_scores_with_n_best(model: Path, source: Path) -> None:
@@ -433,7 +416,7 @@ def test_the_first_of_several_processes_warns_of_line_ends(capsys, model: Path, 
     given = ["--model", model, "--input", source, "--output", source.with_name("output.txt"), "--device", "cpu"]
     options = parser().parse_args([str(word) for word in given])
     for rank, told in ((0, 1), (1, 0)):
-        checked(read_request(options, Processes(rank, 2)))
+        read_request(options, Processes(rank, 2))
         assert capsys.readouterr().err.count("1 carriage return inside of 1 line") == told
 
 
@@ -506,7 +489,7 @@ def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
 
     arguments = ("--model", model, "--input", source, "--constraints", constraints)
     (message,) = complaints(capsys, *arguments, "--sample")
-    assert "--constraints has no effect with --sample" in message
+    assert "--constraints do not go with --sample" in message
     (message,) = complaints(capsys, *arguments, "--output", constraints)
     assert f"--output {constraints}: would overwrite --constraints" in message
     constraints.write_text("A dog runs across the green field.\n" * 7, encoding="utf-8")
@@ -527,11 +510,4 @@ def test_diverse_n_best_lists(capsys, model: Path, source: Path) -> None:
 
     arguments = ("--model", model, "--input", source)
     (message,) = complaints(capsys, *arguments, "--diversity", "1")
-    assert "--diversity has an effect only with --n-best K" in message
-    for wrong in ("0", "-1", "nan", "inf", "much", "1_0", "1e400"):
-        (message,) = complaints(capsys, *arguments, "--n-best", "2", "--diversity", wrong)
-        assert message.endswith(f"--diversity {wrong}: allowed: a number, more than 0")
-    messages = complaints(capsys, *arguments, "--n-best", "2", "--diversity", "1", "--sample", "--constraints", source)
-    assert len(messages) == 4
-    assert sum("--diversity does not go with --constraints" in message for message in messages) == 1
-    assert sum("--diversity has no effect with --sample" in message for message in messages) == 1
+    assert "--diversity has an effect only on n-best lists: ask for --n-best of at least 2" in message

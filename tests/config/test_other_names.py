@@ -2,8 +2,7 @@
 
 from types import ModuleType
 
-from nmt.cli import evaluate, score
-from nmt.cli.parsers import average, serve, shortlist, train, translate
+from nmt.cli import average, evaluate, score, serve, shortlist, train, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.evaluation.metrics import METRICS
 from nmt.models.scores import SCORES

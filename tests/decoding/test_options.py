@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.decoding.options import TranslationOptions, contradictions
-from nmt.decoding.scorer import Scorer
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
@@ -32,7 +31,7 @@ def test_every_key_of_the_configuration_is_an_option_and_none_leaves_it_as_it_is
 def test_keywords_come_before_the_options(vocabularies) -> None:
     size = vocabularies.source.size
     translator = Translator([network(source_size=size, target_size=size)], vocabularies)
-    options = TranslationOptions(beam_size=1, n_best=1, max_length_ratio=0.3, alignments=True)
+    options = TranslationOptions(beam_size=1, max_length_ratio=0.3, alignments=True)
     several = list(translator.translate(TEXT, options, beam_size=4, n_best=3, alignments=False))
     same = TranslationOptions(beam_size=4, n_best=3, max_length_ratio=0.3)
     assert several == list(translator.translate(TEXT, same))
@@ -43,112 +42,93 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "constraints", "expected"),
+    ("options", "named"),
     [
-        ({}, True, []),
-        ({"replace_unknown": {}, "suppress_unknown": True}, False, ["suppress_unknown leaves no unknown word"]),
+        ({"n_best": 4, "beam_size": 3}, [["n_best", "4", "beam_size", "3"]]),
+        ({"n_best": 6}, [["n_best", "6", "beam_size", "5"]]),  # that of the configuration
+        ({"n_best": 6, "sampling": {}}, []),
+        ({"sampling": {}, "beam_size": 3}, [["beam_size", "sampling"]]),
+        ({"sampling": {}, "coverage_penalty": 0.1}, [["coverage_penalty", "sampling"]]),
+        ({"sampling": {}, "constraints": True}, [["constraints", "sampling"]]),
+        ({"sampling": {}, "glossary": Glossary({"a": "b"})}, [["glossary", "sampling"]]),
+        ({"coverage_penalty": 0.2, "beam_size": 1}, [["coverage_penalty", "beam_size", "1"]]),
+        ({"coverage_penalty": 0.0, "beam_size": 1}, []),
+        ({"diversity": 0.5}, [["diversity", "n_best", "2"]]),
+        ({"diversity": 0.5, "n_best": 2, "glossary": Glossary({"a": "b"})}, [["diversity", "glossary"]]),
         (
-            {"replace_unknown": {"Hund": None, 7: "sieben", "Maus": " \n", "": "x", "Kuh": "cow"}},
-            False,
-            [
-                "replace_unknown: 'Hund' is to be None; expected words on both sides",
-                "replace_unknown: 7 is to be 'sieben'; expected words on both sides",
-                "replace_unknown: 'Maus' is to be ' \\n'; expected words on both sides",
-                "replace_unknown: '' is to be 'x'; expected words on both sides",
-            ],
+            {"diversity": 0.5, "n_best": 2, "sampling": {}, "constraints": True},
+            [["constraints", "sampling"], ["diversity", "sampling"], ["diversity", "constraints"]],
         ),
-        (
-            {"replace_unknown": {str(number): "" for number in range(2007)}},
-            False,
-            [*(f"replace_unknown: '{n}' is to be ''" for n in range(5)), "replace_unknown: 2,002 more without words"],
-        ),
-        ({"sampling": SamplingConfig()}, True, ["constraints need a search"]),
-        ({"n_best": 0}, False, ["n_best is 0; it must be at least 1"]),
-        ({"n_best": 4, "beam_size": 3}, False, ["n_best is 4; it must be at most beam_size, which is 3"]),
-        ({"n_best": 4, "beam_size": 3, "sampling": SamplingConfig()}, False, []),
-        ({"coverage_penalty": 0.2, "beam_size": 1}, False, ["coverage_penalty has no effect on greedy search"]),
-        ({"coverage_penalty": 0.0, "beam_size": 1}, False, []),
-        ({"diversity": -1.0}, False, ["diversity is -1.0"]),
-        ({"diversity": 0.5}, False, ["diversity has an effect only on n-best lists"]),
-        (
-            {"diversity": 0.5, "n_best": 2, "sampling": SamplingConfig()},
-            True,
-            ["constraints need a search", "diversity does not go with sampling", "diversity does not go with constr"],
-        ),
-        ({"alignment_step": "next", "alignments": True}, False, []),
-        ({"alignment_step": "next", "replace_unknown": {}}, False, []),
-        ({"alignment_step": "next"}, False, ["alignment_step has an effect only on alignments and on unknown words"]),
-        ({"end_links": "none", "alignments": True}, False, []),
-        ({"end_links": "none"}, False, ["end_links has an effect only on alignments"]),
-        ({"end_links": "best", "replace_unknown": {}}, False, ["end_links has an effect only on alignments"]),
-        ({"end_links": "first"}, False, ["end_links is 'first'; it must be one of last, none, best"]),
-        (
-            {"max_length_ratio": 0.0, "max_length_extra": 0},
-            False,
-            ["max_length_extra: 0 with max_length_ratio: 0 has no effect: a piece and the end mark always fit"],
-        ),
-        (
-            {"max_length_ratio": 0.0, "max_length_extra": 1},
-            False,
-            ["max_length_extra: 1 with max_length_ratio: 0 has no effect: a piece and the end mark always fit"],
-        ),
-        ({"max_length_ratio": 0.0, "max_length_extra": 2}, False, []),
-        ({"alignment_step": "last"}, False, ["alignment_step is 'last'; it must be one of this, next"]),
+        ({"replace_unknown": {}, "suppress_unknown": True}, [["suppress_unknown", "replace_unknown"]]),
+        ({"max_length_ratio": 0.0, "max_length_extra": 1}, [["max_length_extra", "1", "max_length_ratio", "0"]]),
+        ({"max_length_ratio": 0.0, "max_length_extra": 2}, []),
+        ({"alignment_step": "next", "alignments": True}, []),
+        ({"alignment_step": "next", "replace_unknown": {}}, []),
+        ({"alignment_step": "next"}, [["alignment_step", "alignments", "replace_unknown"]]),
+        ({"end_links": "none", "alignments": True}, []),
+        ({"end_links": "best", "replace_unknown": {}}, [["end_links", "alignments"]]),
     ],
 )
-def test_what_does_not_go_together(options: dict[str, Any], constraints: bool, expected: list[str]) -> None:
+def test_what_does_not_go_together(options: dict[str, Any], named: list[list[str]]) -> None:
+    constraints = options.pop("constraints", False)
     asked = TranslationOptions(**options)
-    decoding = asked.decoding(DecodingConfig())
-    problems = list(contradictions(asked, decoding, Scorer([network()]), constraints=constraints))
-    assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
+    problems = asked.contradictions(asked.decoding(DecodingConfig()), constraints=constraints)
+    assert [re.findall(r"`(\w+)`|\b(\d+)\b", problem) for problem in problems] == [
+        [(word, "") if word.isidentifier() else ("", word) for word in words] for words in named
+    ]
+    if "n_best" not in options or "beam_size" in options:  # the same is known before the configuration is
+        assert asked.contradictions(constraints=constraints) == problems
 
 
-def test_how_to_draw_may_be_a_mapping() -> None:
-    assert TranslationOptions().drawing() is None
-    assert TranslationOptions(sampling={}).drawing() == SamplingConfig()
-    assert TranslationOptions(sampling={"top_k": 3, "seed": 5}).drawing() == SamplingConfig(top_k=3, seed=5)
-    assert TranslationOptions(sampling=SamplingConfig(top_p=0.5)).drawing() == SamplingConfig(top_p=0.5)
-    wrong = TranslationOptions(sampling={"temperature": -1.0, "top_k": 2, "top_p": 2.0}, glossary=Glossary({"a": "b"}))
-    problems = list(contradictions(wrong, DecodingConfig(), Scorer([network()]), constraints=False))
-    beginnings = ("sampling: temperature is -1.0; ", "sampling: top_p is 2.0; ", "a glossary needs a search; ")
-    assert [problem.startswith(start) for problem, start in zip(problems, beginnings, strict=True)] == [True] * 3
-
-
-def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+@pytest.mark.parametrize(
+    ("options", "name", "value", "allowed"),
+    [
+        ({"beam_size": 0}, "beam_size", "0", "a whole number, at least 1 and at most 1,000"),
+        ({"beam_size": "3"}, "beam_size", "'3'", "a whole number, at least 1 and at most 1,000"),
+        ({"n_best": 2.0}, "n_best", "2.0", "a whole number, at least 1"),
+        ({"length_penalty": "foo"}, "length_penalty", "'foo'", "none, average, or a number, at least 0 and at most 10"),
+        ({"batch_sentences": 0}, "batch_sentences", "0", "a whole number, at least 1 and at most 1,000,000,000"),
+        ({"diversity": float("inf")}, "diversity", "inf", "a number, at least 0"),
+        ({"end_links": "first"}, "end_links", "'first'", "last, none, best"),
+        ({"alignments": "yes"}, "alignments", "'yes'", "true or false"),
+        ({"sampling": {"temperature": 0}}, "sampling.temperature", "0", "a number, more than 0 and at most 100"),
+    ],
+)
+def test_values_that_an_option_may_not_have(options: dict[str, Any], name: str, value: str, allowed: str) -> None:
     with pytest.raises(UserError) as caught:
-        translator.translate(TEXT, TranslationOptions(batch_tokens=0, max_length_ratio=-1.0), beam_size=0)
-    names = [message.partition(" is ")[0] for message in caught.value.messages]
-    assert names == ["beam_size", "max_length_ratio", "batch_tokens"]
-    assert caught.value.messages[0] == "beam_size is 0; allowed: a whole number, at least 1 and at most 1,000"
+        TranslationOptions(**options)
+    assert caught.value.messages == (f"`{name}` is {value}; allowed: {allowed}",)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"length_penalty": "foo"}, "length_penalty is 'foo'; allowed: none, average, or a number, at least 0 and at"),
-        ({"beam_size": "3"}, "beam_size is '3'; allowed: a whole number, at least 1 and at most 1,000"),
-        ({"n_best": "2"}, "n_best is '2'; it must be a whole number"),
-        ({"n_best": 2.0}, "n_best is 2.0; it must be a whole number"),
-        ({"diversity": "1", "n_best": 2}, "diversity is '1'; it must be a number"),
-        ({"sampling": 0.7}, "sampling is 0.7; it must be a mapping, such as {'temperature': 0.7}, or a SamplingConfig"),
-        ({"sampling": {"temperature": 0}}, "sampling: temperature is 0; allowed: a number, more than 0 and at most"),
-        ({"sampling": {"top_k": "3"}}, "sampling: top_k is '3'; allowed: a whole number, at least 1"),
-        (
-            {"sampling": {"topk": 3}},
-            "sampling: 'topk' is unknown; nearest: top_k; allowed: temperature, top_k, top_p, seed",
-        ),
-        ({"sampling": {1: 3}}, "sampling: 1 is unknown; allowed: temperature, top_k, top_p, seed"),
-        ({"replace_unknown": ["a"]}, "replace_unknown is ['a']; it must be a mapping of words to words"),
-        ({"alignments": "yes"}, "alignments is 'yes'; it must be True or False"),
+        ({"beamsize": 3}, "`beamsize`: unknown; nearest: beam_size; allowed: beam_size, "),
+        ({"sampling": {"topk": 3}}, "`sampling.topk`: unknown; nearest: top_k; allowed: temperature, top_k, "),
+        ({"sampling": 0.7}, "`sampling` is 0.7; "),
+        ({"glossary": "a"}, "`glossary` is 'a'; "),
+        ({"replace_unknown": ["a"]}, "`replace_unknown` is ['a']; must be a mapping of words to words"),
+        ({"replace_unknown": {"Hund": None, "Kuh": "cow"}}, "`replace_unknown` is {"),
+        ({"replace_unknown": {"Maus": " \n"}}, "`replace_unknown` is {'Maus': ' \\n'}; has entries without words"),
     ],
 )
-def test_values_of_another_type(vocabularies, options: dict[str, Any], message: str) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+def test_what_is_no_option(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=rf"^{re.escape(message)}[^\n]*$"):
-        translator.translate(TEXT, TranslationOptions(**options))
+        TranslationOptions(**options)
+
+
+def test_all_wrong_values_are_reported_and_a_large_dictionary_is_not_copied() -> None:
+    with pytest.raises(UserError) as caught:
+        TranslationOptions(batch_tokens=0, max_length_ratio=-1.0, n_best=0)
+    assert [message.split()[0] for message in caught.value.messages] == [
+        "`max_length_ratio`",
+        "`batch_tokens`",
+        "`n_best`",
+    ]
+    words = {"Hund": "dog"}
+    assert TranslationOptions(replace_unknown=words).replace_unknown is words
+    with pytest.raises(UserError, match="and 2,002 more"):
+        TranslationOptions(replace_unknown={str(number): "" for number in range(2007)})
 
 
 @pytest.mark.parametrize(

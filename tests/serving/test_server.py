@@ -23,7 +23,6 @@ pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 import nmt.serving.server
 from nmt.cli import serve
 from nmt.decoding.translator import TranslationOptions, Translator
-from nmt.errors import checked
 from nmt.serving.api import Service, application
 from nmt.serving.server import listening
 from tests.random_model import save_random_model, text
@@ -180,7 +179,7 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     error = capsys.readouterr().err
     assert error.startswith("nmt-serve: 7 problems:\n")
     for part in (
-        "--beam-size 0: ",
+        "--beam-size is 0; ",
         "x/none: no such model file",
         "--max-texts 0: allowed: a whole number, at least 1",
         "--max-seconds no: allowed: a number, more than 0",
@@ -206,7 +205,9 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
-    assert checked(serve._read_origin(given)) == sent
+    problems: list[str] = []
+    assert serve._read_origin(given, problems) == sent
+    assert not problems
 
 
 @pytest.mark.parametrize(

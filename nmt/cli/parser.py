@@ -1,0 +1,172 @@
+"""A parser that knows --version, shows the options that most people need, and reports all wrong options at once."""
+
+import argparse
+import errno
+import os
+import shlex
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nmt import __version__, signals
+from nmt.cli.common import describe
+from nmt.cli.outputs import STANDARD, write_text
+from nmt.errors import ToldElsewhere, UserError, nearest
+from nmt.other_names import other_option, our_keys, our_option
+
+_PLACES = ("FILE", "PATH", "DIR", "FOLDER", "MODEL", "RUN")  # the metavars of values that name a file or a folder
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of the command `program`; none of them may be shortened.
+
+    With the names of the `usual` options, --help shows these, and --help-all all of them. Of several values the last
+    one counts, so that what follows a script's options changes them. But a second file or folder is refused, for the
+    first would be ignored, and so is an empty one, as of a variable that is not set: it would be the current folder.
+    """
+
+    def __init__(self, program: str, *, description: str, epilog: str, usual: Collection[str] = ()) -> None:
+        super().__init__(prog=program, allow_abbrev=False, add_help=False, description=description, epilog=epilog)
+        self._usual = {*usual, "help", "help_all", "version"} if usual else None
+        self._places: dict[argparse.Action, list[list[str]]] = {}  # the files and folders of options, time by time
+        self.add_argument("-h", "--help", action="help", help="show this help and exit")
+        if usual:
+            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")
+        self.add_argument(
+            "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
+        )
+
+    def parse_args(  # type: ignore[override]  # argparse's overloads are about the type of `namespace`
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """The options in `args`, by default those of the process; ends it if something is wrong with their names,
+        or with their files and folders."""
+        self._places.clear()
+        options, rest = self.parse_known_args(args, namespace)
+        if problems := [*self._misplaced(), *self._unknown(rest)]:
+            self._refuse(*problems)
+        return options
+
+    def format_help(self) -> str:
+        """The text of --help."""
+        if self._usual is None:
+            return super().format_help()
+        hidden = [action for action in self._actions if action.dest not in self._usual]
+        texts = [action.help for action in hidden]
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        try:
+            return f"{super().format_help()}\n{self.prog} --help-all shows {len(hidden)} more options.\n"
+        finally:
+            for action, text in zip(hidden, texts, strict=True):
+                action.help = text
+
+    def format_full_help(self) -> str:
+        """The text of --help-all."""
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with `message`, argparse's, and without the list of all options."""
+        self._refuse(message)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """The value of an option, which argparse asks for whenever the option is given."""
+        if str(action.metavar).endswith(_PLACES):
+            self._places.setdefault(action, []).append(arg_strings)
+        return super()._get_values(action, arg_strings)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a help text or the version as all else on standard output; argparse would be silent if that fails."""
+        if file is not None and file is sys.stdout:
+            say(message)
+        else:
+            super()._print_message(message, file)
+
+    def _refuse(self, *messages: str) -> NoReturn:
+        if not signals.reports():
+            raise ToldElsewhere(*messages)
+        self.exit(2, f"{describe(self.prog, UserError(*messages))}\n")
+
+    def _misplaced(self) -> Iterator[str]:
+        """What is wrong with options that are files or folders, a line each."""
+        for action, places in self._places.items():
+            name = action.option_strings[-1]
+            if any("" in paths for paths in places):
+                yield f"{name}: the path is empty"
+            if len(places) > 1 and isinstance(action, argparse._StoreAction):
+                several = f"give all of them after one {name}" if action.nargs == "+" else "it takes one value"
+                yield f"{name}: is given {len(places)} times; {several}"
+            for path in dict.fromkeys(path for paths in places for path in paths):
+                if _is_loop(path):
+                    yield f"{name} {path}: {os.strerror(errno.ELOOP)}; a symbolic link leads to itself"
+
+    def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
+        """What is wrong with the arguments that no option took, a line each."""
+        after_unknown = False  # where a word is what an unknown option was to get
+        for argument, following in zip_longest(rest, rest[1:], fillvalue="-"):
+            name, equals, value = argument.partition("=")
+            if name.startswith("-") and name != "-":
+                if not equals:
+                    value = "VALUE" if following.startswith("-") else following
+                yield f"{name}: unknown; {self._instead(name, value)}"
+            elif not after_unknown:
+                is_config = "--config" in self._option_string_actions and argument.endswith((".yaml", ".yml"))
+                hint = "give a value after its option's name"
+                if is_config:
+                    hint = f"write --config {shlex.quote(argument)}"
+                yield f"{argument}: belongs to no option; {hint}"
+            after_unknown = name.startswith("-")
+
+    def _instead(self, name: str, value: str) -> str:
+        """What to write instead of the unknown option `name`, which was given `value`."""
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        keys = our_keys(name)
+        if "--set" in options:
+            similar = our_option(name)
+            if similar is None and keys:
+                settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
+                return f"set it in the configuration, or with {settings}"
+        else:
+            names = [option_name(key.rpartition(".")[2]) for key in keys]
+            similar = other_option(name, options) or next((option for option in names if option in options), None)
+        if similar is None and (word := nearest(name.lstrip("-"), [option[2:] for option in options])):
+            similar = f"--{word}"  # compared without what all options begin with, which would make them similar
+        help_option = "--help" if self._usual is None else "--help-all"
+        return f"did you mean {similar}?" if similar else f"{self.prog} {help_option} lists all options"
+
+
+class _HelpAll(argparse.Action):
+    """Print all options and exit, as --help does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, Parser)
+        say(parser.format_full_help())
+        parser.exit()
+
+
+def _is_loop(path: str) -> bool:
+    """Whether symbolic links lead from the path to itself, so that nothing can be asked about it."""
+    try:
+        Path(path).stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    except ValueError:  # a zero byte: opening it will give the reason
+        pass
+    return False
+
+
+def say(text: str) -> None:
+    """Write to standard output as all that goes there is written, in UTF-8; nothing where it is closed, like `print`,
+    or where another process says it.
+
+    A path in the text may have bytes that are no UTF-8. Raises UserError if the disk is full and the like.
+    """
+    if sys.stdout is not None and signals.reports():
+        write_text(STANDARD, text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def option_name(name: str) -> str:
+    """The option whose value argparse stores as `name`."""
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,198 @@
+"""What nmt-translate does: text in, detokenized translations out, one line for each line; or a whole document.
+
+Wiring only: file or standard input → lines → translator → file or standard output.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
+from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
+from nmt.cli.long_lines import LongLines
+from nmt.cli.outputs import opened_for_writing, write_text
+from nmt.cli.standard_input import Lines, refuse_gzip
+from nmt.cli.translate import PROGRAM, parser
+from nmt.cli.translation_request import Request, read_request
+from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
+from nmt.decoding.chunks import Chunks, Description, Job, file_states, grouped, merge, translate_chunks
+from nmt.decoding.reading import sentence_language
+from nmt.decoding.translator import Translation, Translator
+from nmt.documents.document import document_options, read_document
+from nmt.documents.formats import Format
+from nmt.errors import UserError, counted
+from nmt.ops.memory import enough_memory
+from nmt.processes import Processes
+
+MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
+
+
+def translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
+    """Translate as one of the processes."""
+    if options.merge:
+        outputs = processes.together(lambda: read_merge(options, parser(), processes=processes.size))
+        _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
+        return 0
+    request = processes.together(lambda: read_request(options, processes))
+    if request.format != "text":
+        return _translate_document(request, request.format)
+    if request.cutting is None:
+        _translate_in_one_piece(request)
+    else:
+        _translate_in_chunks(request, request.cutting, processes)
+    return 0
+
+
+def _say(message: str) -> None:
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def _translate_in_one_piece(request: Request) -> None:
+    long = LongLines()
+    translator = _load(request, long)
+    lines: Iterator[str]
+    if request.source is None:
+        stream = Lines(sys.stdin.fileno())
+        lines, waiting = lines_of(stream, name="standard input"), stream.waiting
+    else:
+        lines, waiting = read_lines(request.source), None
+    beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+    at_once = (lambda: True) if request.flush else waiting
+    translations = translator.translate(long.among(lines), request.options, **beside, waiting=at_once)
+    watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
+    _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
+    long.tell(PROGRAM, long.taken(), long.lines)
+
+
+def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
+    """Translate what belongs to this process, and perhaps this shard, of a text that is cut."""
+    assert request.source is not None
+    long = LongLines()
+    translator = processes.together(partial(_load, request, long))
+    job = processes.together(partial(_job, request, cutting, translator))
+    count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
+    if 0 < count < workers and processes.is_first:
+        _say(f"warning: {counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more")
+    source = _NumberedLines(request.source)
+    beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
+
+    def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> int:
+        texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
+        numbered = long.among(source.lines(first, count))
+        translations = translator.translate(numbered, request.options, first=first, **texts)
+        _write(request, _advancing(translations, advance), files, first)
+        return long.taken()
+
+    noted = translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
+    if processes.is_first:
+        long.tell(PROGRAM, noted, sum(job.chunks.span(chunk)[1] for chunk in job.mine()))
+        if cutting.shard is not None:
+            _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
+
+
+def _advancing(translations: Iterable[list[Translation]], advance: Callable[[], object]) -> Iterator[list[Translation]]:
+    for translation in translations:
+        yield translation
+        advance()
+
+
+@enough_memory(MEMORY)
+def _translate_document(request: Request, form: Format) -> int:
+    name = "standard input" if request.source is None else str(request.source)
+    if request.source is None:
+        content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
+        refuse_gzip(content)
+        text = text_of(BytesIO(content), name=name)
+    else:
+        text = read_text(request.source)
+    document = read_document(text, format=form, name=name)
+    translator = _load(request, LongLines())
+    options = document_options(document, request.options, translator)
+    translations = translator.translate(document.lines, options, first=None)
+    watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
+    write_text(request.output, document.written([best for best, *_ in watched]))
+    return 0
+
+
+def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
+    """The same as a job in chunks, which knows its files by their contents.
+
+    A chunk ends where lines that are translated together do, so that it has the batches that it has in the whole text,
+    and its translations are the same bit for bit; unless the user says how many lines it has.
+
+    Raises UserError, before any chunk is translated, for a line that cannot have its prefix or constraints.
+    """
+    assert request.source is not None
+    states = file_states([request.source, *request.beside.values()])
+    batch_tokens = request.options.decoding(translator.decoding).batch_tokens
+    facts = facts_of(request.command, request.models.paths, batch_tokens=batch_tokens)
+    lines = read_lines(request.source)
+    if cutting.chunk_lines is None:
+        sizes = grouped(translator.together(lines, request.options))
+    else:
+        each, total = cutting.chunk_lines, request.lines or 0
+        sizes = [min(each, total - first) for first in range(0, total, each)]
+    if request.beside:
+        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+        for _ in translator.read(read_lines(request.source), request.options, **texts):
+            pass
+    chunks = Chunks(request.output, Description(facts, list(request.files), sizes))
+    return Job(chunks, request.files, states, cutting.shard)
+
+
+@enough_memory(MEMORY)
+def _load(request: Request, long: LongLines) -> Translator:
+    translator, options = request.models.load(), request.options
+    if request.format == "text":
+        translator.check(options, constraints="constraints" in request.beside)
+    if sentence_language(options, translator.languages) is None:
+        long.watch(translator)
+    return translator
+
+
+class _NumberedLines:
+    """Lines of a file by number; it is read again from the beginning if they are behind."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = read_lines(path)
+        self._next = 0
+
+    def lines(self, first: int, count: int) -> list[str]:
+        """`count` lines starting with line `first`, counted from 0. Raises UserError if the file has become shorter."""
+        if first < self._next:
+            self._lines, self._next = read_lines(self._path), 0
+        lines = list(islice(self._lines, first - self._next, first - self._next + count))
+        self._next = first + count
+        if len(lines) < count:
+            raise UserError(f"{self._path}: has become shorter since the translation began")
+        return lines
+
+
+@enough_memory(MEMORY)
+def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> None:
+    """Write translations, starting with that of line `first`, to `files`."""
+    n_best = request.options.n_best
+    hard, soft = (files.get(kind) for kind in FILES)
+    outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
+    with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
+        for index, hypotheses in enumerate(translations, first):
+            file.write(_written(index, hypotheses, n_best=n_best, scores=request.scores).encode("utf-8"))
+            file.flush()
+            alignments = (hypothesis.soft_alignment for hypothesis in hypotheses)
+            write_alignments([alignment for alignment in alignments if alignment is not None])
+
+
+def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:
+    """The output for line `index` of the input."""
+    best = hypotheses[0]
+    if n_best > 1:
+        return "".join(f"{index} ||| {hypothesis.text} ||| {hypothesis.score:.4f}\n" for hypothesis in hypotheses)
+    return f"{best.text}\t{best.score:.4f}\n" if scores else f"{best.text}\n"
