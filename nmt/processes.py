@@ -22,9 +22,8 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from io import StringIO
 from pathlib import Path
 from textwrap import shorten
 from threading import Timer
@@ -34,7 +33,6 @@ import torch
 from torch import Tensor, distributed, nn
 
 from nmt.errors import ToldElsewhere, UserError, collected, counted
-from nmt.signals import reports
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -197,24 +195,6 @@ def joined(
     finally:
         gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group
         distributed.destroy_process_group()
-
-
-@contextmanager
-def reported_by_the_first() -> Iterator[None]:
-    """In the block only one process of a machine is heard, since all would say the same about wrong options.
-
-    Raises ToldElsewhere in the others when they are wrong.
-    """
-    if reports():
-        yield
-        return
-    try:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            yield
-    except SystemExit as end:
-        if end.code:
-            raise ToldElsewhere("wrong options") from None
-        raise
 
 
 def started_by() -> str | None:
