@@ -47,7 +47,7 @@ ALLOWED = {
     ("nmt/serving/api.py", "asyncio"): {
         "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "to_thread", "wait", "wait_for", "wrap_future",
     },
-    ("nmt/serving/server.py", "asyncio"): {"run", "sleep"},
+    ("nmt/serving/server.py", "asyncio"): {"Transport", "run", "sleep"},
     ("nmt/serving/server.py", "socket"): {"getaddrinfo", "socket", "SOCK_STREAM", "SOL_SOCKET", "SO_REUSEADDR"},
     ("nmt/serving/requests.py", "urllib.parse"): set(),  # of a form
 }  # fmt: skip
