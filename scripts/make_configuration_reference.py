@@ -7,6 +7,7 @@ Both come from nmt/config/schema.py and the names of the model's families; a tes
 """
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from nmt.training.optim import steering_metrics
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"
 SCHEMA = ROOT / "configs" / "schema.json"
+LONG = 60  # characters of a description that is not printed twice
 NAMES = {**FAMILIES, "metric": steering_metrics()}
 
 INTRODUCTION = """\
@@ -28,12 +30,17 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/make_configuration_reference.py; edit nmt/config/schema.py or that script instead. -->
 
-One YAML file describes one experiment; [`configs/`](../configs) has complete ones. The tables below list every key.
+One YAML file describes one experiment. [`my_files.yaml`](../configs/my_files.yaml) is a short one to copy; what a
+file leaves out has its default. Any key can be changed from the command line:
 
-**Mistakes.** Unknown keys, wrong types, values out of range and repeated keys are reported all at once, before any work
-begins; once these are mended, so are contradictions between keys and options that would have no effect. What JoeyNMT,
-OpenNMT-py, fairseq, or Hugging Face call a key (`lr`, `epochs`, `rnn_size`, `num_beams`, …) is answered with its name
-here, and an option of `nmt-train` (`device`, `output`, …) with that option:
+```bash
+nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
+    --set data.train.0.source=other.en
+```
+
+**Mistakes** are reported all at once, before any work begins: first what is wrong with single keys, then contradictions
+between keys and options that would have no effect. What other toolkits call a key (`lr`, `epochs`, `rnn_size`, …) is
+answered with its name here.
 
 ```text
 nmt-train: 3 problems:
@@ -42,27 +49,14 @@ nmt-train: 3 problems:
   - --set training.batch_size=big: given 'big'; allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
-An option counts as having no effect only if its value differs from the default and nothing would read it, so a file
-may spell out defaults, those that only some decoders, scores, or scopes take beside the name of one.
-
 **YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
-`null` means "not set". Tags (`!name`) are not allowed. A file, or the value of an override, may have up to 256 KiB,
-10,000 keys and values and 50 levels of nesting, counting everything that aliases (`*name`) and merge keys (`<<`) stand
-for. If there are more than 100 mistakes, the first 100 are reported.
+and `null` means "not set". Tags (`!name`) are not allowed.
 
-**Paths** in a file are relative to the folder of that file, and `~` is the home folder.
+**Paths** in a file are relative to the folder of that file, those of `--set` to the current folder; `~` is the home
+folder.
 
-**Overrides.** `--set KEY=VALUE` changes one key, under the same rules, and may be repeated; the last one wins. `VALUE`
-is YAML, so it can replace a whole section. Items of lists are named by their index. Relative paths are relative to the
-current folder, as everywhere on the command line.
-
-```bash
-nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
-    --set data.train.0.source=other.en
-```
-
-**What is saved.** The run folder and every model file hold the resolved configuration: every key with its value, and
-absolute paths. It is a configuration file like any other and, with the same version, trains the same model again.
+**What is saved.** The run folder and every model file hold the resolved configuration, with every key and absolute
+paths. It is a configuration like any other.
 
 **Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), which is also the output of
 `nmt-train --print-schema`. With the YAML language server, make this the first line of a file in `configs/`:
@@ -70,6 +64,9 @@ absolute paths. It is a configuration file like any other and, with the same ver
 ```yaml
 # yaml-language-server: $schema=schema.json
 ```
+
+In the tables, numbers are whole unless they say "number", and the default of a section with keys of its own is those
+keys' defaults. Bold: the key is required.
 """
 
 
@@ -116,9 +113,32 @@ def _heading(path: KeyPath, here: list[Place]) -> str:
 
 def _row(place: Place) -> str:
     node = resolved(place.schema)
-    meaning = " ".join(str(node.get("description", "")).split())
-    cells = [f"`{place.path[-1]}`", allowed(place.schema, NAMES), _default(place, node), meaning]
+    cells = [f"`{place.path[-1]}`", _in_short(allowed(place.schema, NAMES)), _default(place, node), _meaning(place)]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _meaning(place: Place) -> str:
+    """The description of a key, or the section that had the same one before."""
+    text = _description(place)
+    first = next(other for other in places() if other.path[-1] == place.path[-1] and _description(other) == text)
+    if len(text) < LONG or (first.path, first.variant) == (place.path, place.variant):
+        return text
+    return f"As in `{dotted(first.path[:-1])}`{f', {first.variant}' if first.variant else ''}."
+
+
+def _description(place: Place) -> str:
+    return " ".join(str(resolved(place.schema).get("description", "")).split())
+
+
+def _in_short(text: str) -> str:
+    """What is allowed, in fewer words than a message has: "0 to 10" instead of "a whole number, at least 0 …"."""
+    text = re.sub(r"a section with keys such as \w+", "section", text)
+    text = re.sub(r"a section whose name is one of", "section, name:", text)
+    text = re.sub(r"a whole number, (?=at|more|less)|\ba (?=number|path|list)", "", text)
+    text = re.sub(r"at least (\S+) and at most (\S+)", r"\1 to \2", text)
+    for words, sign in (("at least ", "≥ "), ("at most ", "≤ "), ("more than ", "> "), ("less than ", "< ")):
+        text = text.replace(words, sign)
+    return text.replace(" and < ", ", < ").replace(" and ≤ ", ", ≤ ").replace("true or false", "true, false")
 
 
 def _default(place: Place, node: dict[str, Any]) -> str:
