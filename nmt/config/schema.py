@@ -176,21 +176,19 @@ class ParallelFiles(Section):
     target: FilePath
     """Target text: line i translates line i of `source`."""
     alignments: FilePath | None = None
-    """Word alignments for training.guided_alignment: line i has the links of pair i, such as "0-0 2-1": source word -
-    target word, counted from 0 in the text of these files; plain or .gz. Those of `data.valid` are only measured."""
+    """Word alignments for training.guided_alignment: line i has the links of pair i, such as "0-0 2-1", counted from
+    0. Those of `data.valid` are only measured."""
 
 
 class TrainingFiles(ParallelFiles):
     weight: float = Field(default=1.0, gt=0.0, le=1000.0)
-    """How often an epoch reads these pairs: 1 is once; 0.25 is a quarter of them, another quarter in every epoch; 2.5
-    is twice, and half of them once more."""
+    """How often an epoch reads these pairs: 1 is once; 0.25 is a quarter of them, another quarter in every epoch."""
     tag: str | None = Field(
         default=None,
         pattern=r"^<[^\s<>▁]{1,40}>$",
         json_schema_extra={"$comment": "text such as <BT>: up to 40 characters in angle brackets, without white space"},
     )
-    """A symbol that is put in front of every source sentence, such as <BT> for back-translations (Caswell et al. 2019);
-    it becomes a piece of the source vocabulary. null: none."""
+    """A symbol that is put in front of every source sentence, such as <BT> for back-translations; null: none."""
 
 
 class WatchedFiles(ParallelFiles):
@@ -211,14 +209,12 @@ class DataConfig(Section):
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
     watch: Annotated[list[WatchedFiles], BeforeValidator(_as_list)] = []
-    """Further validation corpora, such as of the text that a model was trained on before: scored and shown at every
-    validation, by their names. They choose nothing; see training.validation.retain."""
+    """Further validation corpora, scored and shown at every validation by their names. They choose nothing; see
+    training.validation.retain."""
     max_length: Count = 100
-    """Training pairs with more pieces than this on either side are dropped; the log says how many. With
-    subwords.sampling, those of the best segmentation count; a sampled one may have more."""
+    """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
-    """Training pairs are dropped if one side has more than this many times the pieces of the other. A value of
-    max_length or more could drop none, and is refused; null: off."""
+    """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
@@ -253,7 +249,7 @@ class SubwordsConfig(Section):
     """An existing sentencepiece model of the target language; requires `source_model`."""
     vocabulary: FilePath | None = None
     """A file with the words of both languages to use instead of training a model: one word a line, or a word and its
-    count. Text is split at white space, and other words are unknown."""
+    count."""
     source_vocabulary: FilePath | None = None
     """The same for the source language; requires `target_vocabulary`."""
     target_vocabulary: FilePath | None = None
@@ -263,8 +259,8 @@ class SubwordsConfig(Section):
         pattern=r"^\S{1,20}$",
         json_schema_extra={"$comment": "text of 1 to 20 characters without white space"},
     )
-    """How a piece of text that was cut beforehand ends if the next one continues it, such as "@@" (subword-nmt);
-    translations have whole words. Requires vocabularies; null: every word of theirs is whole."""
+    """How a piece of text that was cut beforehand ends if the next one continues it, such as "@@" (subword-nmt).
+    Requires vocabularies."""
     sampling: SubwordSampling | None = None
     """Subword regularization: segment training sentences at random, differently in every epoch; null: off."""
 
@@ -288,8 +284,7 @@ def existing_models(subwords: SubwordsConfig) -> dict[str, Path]:
 
 class EncoderConfig(Section):
     cell: CellName = "gru"
-    """The recurrent cell: gru, as PyTorch and cuDNN have it; gru_reset_first, whose reset gate comes before the product
-    with the last state, as in the papers; lstm."""
+    """The recurrent cell. gru_reset_first has the reset gate before the product with the state, as the papers do."""
     hidden_size: Size = 256
     """Units per layer and direction."""
     layers: Depth = 1
@@ -302,11 +297,10 @@ class EncoderConfig(Section):
     """How the two directions become one memory: concatenated, 2 × hidden_size units per position, or summed,
     hidden_size units. Between layers they are always concatenated."""
     reverse_source: bool = False
-    """Read each sentence from its last word to its first, but still the end mark last (Luong's recipe). The memory is
-    put back in order, so positions and alignments refer to the text as written."""
+    """Read each sentence from its last word to its first, but still the end mark last. Positions and alignments refer
+    to the text as written."""
     end_mark: bool = True
-    """Read the end mark </s> as the last source token. false: only words are read and attended to, as in Luong et al.'s
-    code and tensorflow/nmt."""
+    """Read the end mark </s> as the last source token. false: only words are read and attended to."""
     layer_normalisation: bool = False
     """Layer normalization of the annotations before attention reads them."""
     dropout: Probability = 0.0
@@ -316,28 +310,25 @@ class EncoderConfig(Section):
     word_dropout: Probability = 0.0
     """Probability that a source word is left out in training, its whole embedding set to 0 at this place."""
     locked_dropout: bool = False
-    """All dropout masks of the encoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
-    new one for each word."""
+    """One dropout mask for all words of a sentence (Gal & Ghahramani 2016), instead of a new one for each."""
 
 
 class AttentionConfig(Section):
     score: Annotated[str, NameOf("score")] = "additive"
     """The function that scores how well a query matches a source position; see nmt/models/scores.py."""
     scope: Annotated[str, NameOf("scope")] = "global"
-    """Which source positions get attention. global: all; local-m: half_width positions on either side of the target
-    position; local-p: the same around a predicted position, weighted by a Gaussian."""
+    """Which source positions get attention. global: all; local-m: a window around the target position; local-p: one
+    around a predicted position."""
     half_width: Size = 10
-    """D of the local scopes: the window holds the positions s with |s - p_t| ≤ D; σ of local-p's Gaussian is D / 2."""
+    """D of the local scopes: the window holds the positions s with |s - p_t| ≤ D; σ of the Gaussian is D / 2."""
     gaussian: bool = False
-    """local-m: multiply the weights by a Gaussian around the target position, as local-p does around the predicted one;
-    the paper does not."""
+    """local-m: multiply the weights by a Gaussian around the target position, as local-p does."""
     position_scale: PositionScale = "last_position"
-    """local-p: the factor that turns the predicted share, between 0 and 1, into a position, counted from 0.
-    last_position: S - 1; length: S, as in the paper."""
+    """local-p: the factor that turns the predicted share into a position. last_position: S - 1; length: S, as in the
+    paper."""
     position_logit: PositionLogit = "scaled"
-    """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d, where d is the decoder's
-    hidden_size; unscaled: without √d, as in the paper. Some tens of steps of Adam can drive the unscaled one to an end
-    of the sentence, where it may stay; with SGD, the scaled one moves d times more slowly."""
+    """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d; unscaled: without √d, as in the
+    paper, for SGD."""
     renormalise: bool = False
     """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None
@@ -358,12 +349,10 @@ class AttentionConfig(Section):
 
 class DecoderConfig(Section):
     type: Annotated[str, NameOf("decoder")] = "bahdanau"
-    """bahdanau: a cell that reads the context, attention, a maxout layer; see `order`. luong: a cell, attention with
-    its new state, the attentional vector. conditional_gru: a cell, attention with its new state, a second cell that
-    reads the context, a tanh layer."""
+    """bahdanau: a cell that reads the context, and a maxout layer. luong: attention with the cell's new state, and a
+    tanh layer. conditional_gru: attention between two cells."""
     cell: CellName = "gru"
-    """The recurrent cell: gru, as PyTorch and cuDNN have it; gru_reset_first, whose reset gate comes before the product
-    with the last state, as in the papers; lstm."""
+    """The recurrent cell. gru_reset_first has the reset gate before the product with the state, as the papers do."""
     hidden_size: Size = 512
     """Units per layer."""
     layers: Depth = 1
@@ -371,44 +360,38 @@ class DecoderConfig(Section):
     residual: bool = False
     """Residual connections: each layer above the first adds what it reads to what it gives (Wu et al. 2016)."""
     input_feeding: bool = True
-    """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
-    it: their cells read the context."""
+    """luong: feed the attentional vector of each step into the first layer at the next."""
     attentional_activation: Literal["tanh", "none"] = "tanh"
     """luong: what the attentional vector is computed with; tensorflow/nmt has none."""
     order: OrderName = "authors"
-    """bahdanau: authors, as in their code: the cell reads the previous word and the context of the step before, then
-    attention with the new state. paper: attention with the old state, then the cell reads the previous word and the
-    context. No effect without attention."""
+    """bahdanau: authors, as in their code: attention with the new state. paper: attention with the old state, then the
+    cell."""
     output_size: Size | None = None
     """Units of the vector that the output layer reads: the attentional vector, or the output of the maxout or tanh
     layer; null: hidden_size."""
     layer_normalisation: bool = False
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
     initial_state: Annotated[str, NameOf("initial state")] = "final"
-    """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
-    tanh(W mean of the memory); copy: the encoder's last states, layer by layer; forward: the last state of its top
-    layer's forward direction, in every layer, as in JoeyNMT; alternate: those of its forward and backward directions in
-    turn, as in tensorflow/nmt; zeros."""
+    """The first state. final: tanh(W h), h the encoder's last state; mean: tanh(W mean of the memory); copy: the
+    encoder's last states, layer by layer; forward: its last forward state, in every layer; alternate: forward and
+    backward in turn."""
     dropout: Probability = 0.0
     """Dropout on the target embeddings and between layers."""
     output_dropout: Probability | None = None
     """Dropout on the vector that the output layer reads; null: the same as dropout."""
     fed_dropout: Probability = 0.0
-    """luong: dropout on the attentional vector where it is fed, with a mask of its own, as on all that the first layer
-    reads in Luong et al.'s code."""
+    """luong: dropout on the attentional vector where it is fed, with a mask of its own."""
     attentional_dropout: Probability = 0.0
     """luong: dropout on the context and the state that the attentional vector is computed from, as in JoeyNMT."""
     word_dropout: Probability = 0.0
     """Probability that a previous target word is left out in training, its whole embedding set to 0 at this place."""
     locked_dropout: bool = False
-    """All dropout masks of the decoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
-    new one for each word."""
+    """One dropout mask for all words of a sentence (Gal & Ghahramani 2016), instead of a new one for each."""
 
 
 class InitialisationSection(Section):
     forget_bias: float = Field(default=0.0, ge=-100.0, le=100.0)
-    """lstm: what the bias of every forget gate starts at, or the sum of its two biases; with layer_normalisation in the
-    decoder, the bias that follows the normalization of the input's part. tensorflow/nmt has 1, JoeyNMT 2."""
+    """lstm: what the bias of every forget gate starts at. tensorflow/nmt has 1, JoeyNMT 2."""
 
 
 class UniformInitialisation(InitialisationSection):
@@ -436,8 +419,7 @@ class BahdanauInitialisation(InitialisationSection):
 
 class LeCunInitialisation(InitialisationSection):
     name: Literal["lecun"]
-    """N(0, 1/inputs) for every matrix, orthogonal where it is recurrent or square, biases 0: LeCun et al. (1998), as
-    nmtpy has it. The inputs of an embedding are the words."""
+    """N(0, 1/inputs) for every matrix, orthogonal where it is recurrent or square, biases 0: LeCun et al. (1998)."""
 
 
 Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation | LeCunInitialisation
@@ -486,8 +468,7 @@ class SGDConfig(Section):
     learning_rate: PositiveFloat = 1.0
     """Step size before the schedule changes it."""
     momentum: Probability = 0.0
-    """μ of v ← μ v + gradient, θ ← θ - rate · v: while the rate stays the same, the share of the previous step that is
-    added to the next; where it falls, that share falls with it. 0: off."""
+    """μ of v ← μ v + gradient, θ ← θ - rate · v. 0: off."""
     weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
     decayed: Decayed = "all"
@@ -549,8 +530,7 @@ class PlateauSchedule(Section):
     metric: Metric = "bleu"
     """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
     patience: CountOrZero = 2
-    """Validations in a row without a new best that are tolerated; the next one cuts the rate. For that to have an
-    effect, early_stopping, if it watches the same metric, needs a patience of at least 2 more."""
+    """Validations in a row without a new best that are tolerated; the next one cuts the rate."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this."""
     minimum_learning_rate: float = Field(default=1e-6, ge=0.0)
@@ -587,14 +567,12 @@ class RateFactors(Section):
 
 class GuidedAlignment(Section):
     weight: PositiveFloat = 1.0
-    """The loss is the cross-entropy of the words plus this times the guided loss, the cross-entropy of the attention
-    with the alignments, both for each target token."""
+    """The loss is the cross-entropy of the words plus this times that of the attention with the alignments."""
 
 
 class RDrop(Section):
     weight: PositiveFloat = 5.0
-    """α of Liang et al., who use 5 for translation: α/4 times both divergences of the two distributions of a target
-    token is added to the mean of their cross-entropies."""
+    """α of Liang et al., who use 5 for translation: α/4 times both divergences is added to the loss."""
 
 
 class WordReplacement(Section):
@@ -623,8 +601,7 @@ class MinimumRisk(Section):
     alpha: PositiveFloat = 0.005
     """α of Shen et al.: candidates are weighted by their probabilities to the power of this."""
     metric: SentenceMetric = "bleu"
-    """The cost of a candidate is 1 - its score / 100: sentence BLEU, with sacreBLEU's smoothing exp and effective
-    order, tokenized and lowercased as validation says; or chrF2."""
+    """The cost of a candidate is 1 - its score / 100: sentence BLEU, tokenized as validation says, or chrF2."""
     include_reference: bool = True
     """Whether the reference, whose cost is 0, is one of the candidates."""
     cross_entropy: float = Field(default=0.0, ge=0.0, le=1e9)
@@ -634,8 +611,7 @@ class MinimumRisk(Section):
 
 class MovingAverageConfig(Section):
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
-    """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t). Above 0.999, θ' is kept in float64,
-    as the rounding of float32 would lose so small a share of θ."""
+    """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
 
 
 class EarlyStopping(Section):
@@ -647,8 +623,7 @@ class EarlyStopping(Section):
 
 class Divergence(Section):
     loss_factor: float = Field(default=2.0, ge=1.0, le=1e9)
-    """A validation loss above this factor × ln(target pieces) counts as diverged: ln(target pieces) is the loss of an
-    untrained model, which gives all pieces the same probability."""
+    """A validation loss above this factor × ln(target pieces), that of an untrained model, counts as diverged."""
     patience: Count = 3
     """Training fails after this many diverged validations in a row, or if its last validation has diverged."""
 
@@ -667,8 +642,7 @@ class ValidationConfig(Section):
     """The metric that chooses the best checkpoints; of equal values, such as a BLEU of 0, that with the lower loss."""
     retain: Retain | None = None
     """What a fine-tuned model must not forget: a checkpoint that is too much worse on a watched corpus is never the
-    best, nor does it count as an improvement for early stopping. The first checkpoint is the model as it starts, with
-    its new vocabulary where training.vocabulary gives it one. null: nothing."""
+    best. The first checkpoint is the model as it starts. null: nothing."""
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
@@ -691,24 +665,18 @@ class TrainingConfig(Section):
     batch_size: Count = 80
     """Sentence pairs or tokens per batch, depending on batch_by."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
-    """tokens: sentences × the longest sentence of either side, with its end mark, stays within batch_size; a longer
-    pair is a batch of its own. With subwords.sampling, that holds for the best segmentations, by which batches are
-    planned; sampled ones have more pieces, and can make a batch half as large again, or more."""
+    """tokens: sentences × the longest sentence of either side stays within batch_size; a longer pair is a batch of its
+    own."""
     sort_by: SortBy = "source"
-    """The length that pairs are sorted by, so that a batch has similar ones: source (then target), target (then
-    source), or longer, of the two (then source). Luong et al.'s code sorts by the target, Bahdanau et al.'s by the
-    longer side."""
+    """The length that pairs are sorted by: source (then target), target (then source), or the longer of the two."""
     sort_pairs: Count | None = None
-    """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer pairs make more varied
-    batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100. No batch has more
-    pairs than this, also where it is filled by tokens."""
+    """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer make more varied
+    batches and more padding. No batch has more pairs than this."""
     shuffle: Shuffle = "every_epoch"
-    """When pairs are shuffled, before they are sorted: anew in every epoch; once, as Bahdanau et al. do; or never, so
-    that the order is that of the files, as in Luong et al.'s code."""
+    """When pairs are shuffled, before they are sorted."""
     batch_order: BatchOrder = "shuffled"
-    """The order of batches. shuffled: all batches of an epoch are. shuffled_by_part: those of the first sort_pairs
-    pairs come first, in random order, then those of the next, as in Luong et al.'s code. sorted: the same, but from
-    short pairs to long ones, as in Bahdanau et al.'s code."""
+    """The order of batches. shuffled: all of an epoch; shuffled_by_part: those of the first sort_pairs pairs first, in
+    random order; sorted: the same, from short pairs to long ones."""
     accumulate: Count = 1
     """Batches whose gradients are added up for one update."""
     max_epochs: Count | None = None
@@ -724,37 +692,34 @@ class TrainingConfig(Section):
     divergence: Divergence | None = Divergence()
     """When a validation loss far worse than an untrained model's stops training; null: never."""
     skip_non_finite: CountOrZero = 0
-    """How many updates of a run may be skipped because their loss or gradient is not finite; one more stops training.
-    0: the first one stops it. Skipped updates count in max_updates, in the schedule, and wherever else updates do, but
-    not in moving_average."""
+    """How many updates of a run may be skipped because their loss or gradient is not finite; one more stops it."""
     label_smoothing: Probability = 0.0
     """Share of the target probability that is spread evenly over the vocabulary."""
     guided_alignment: GuidedAlignment | None = None
     """Pull the attention to the alignments of the training corpus (Chen et al. 2016); null: off."""
     r_drop: RDrop | None = None
-    """R-Drop (Liang et al. 2021): every batch is computed twice, with different dropout masks, and the two
-    distributions of each target word are pulled together; null: off."""
+    """R-Drop (Liang et al. 2021): every batch is computed twice, and the two distributions of each target word are
+    pulled together; null: off."""
     word_replacement: WordReplacement | None = None
     """In training, random pieces replace some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
     scheduled_sampling: ScheduledSampling | None = None
-    """In training, replace some of the previous words that the decoder reads by words that it draws itself, in an extra
-    pass (Bengio et al. 2015); null: off."""
+    """In training, replace some of the previous words that the decoder reads by words that it draws itself (Bengio et
+    al. 2015); null: off."""
     minimum_risk: MinimumRisk | None = None
     """Minimum risk training (Shen et al. 2016), to fine-tune with --init-from: minimize the expected cost of the
-    translations that the model writes, instead of the cross-entropy of the references; null: off."""
+    model's own translations; null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"
-    """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing (none). The sum's
-    gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
+    """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing.
+    gradient_clip_norm is compared with the quotient's gradient."""
     moving_average: MovingAverageConfig | None = MovingAverageConfig()
-    """Validate and keep, instead of the weights θ, their moving average θ' over the updates; null: off. It
-    evens out the last updates, as a falling learning rate does."""
+    """Validate and keep, instead of the weights θ, their moving average θ' over the updates; null: off."""
     rate_factors: RateFactors = RateFactors()
     """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
     vocabulary: Literal["same", "extended", "new"] = "same"
-    """The vocabularies after --init-from. same: those of the model; extended: those with the tags of data.train added;
-    new: those of `subwords`. Pieces that the model knows keep their weights, new ones start at the mean of all."""
+    """The vocabularies after --init-from. same: those of the model; extended: with the tags of data.train added; new:
+    those of `subwords`."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1
@@ -772,9 +737,8 @@ class TrainingConfig(Section):
     """fused: fast operations with hand-written backward passes; plain: the same operations by autograd, which tests
     compare them with. auto: fused."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    """The type that the large matrix products of training are rounded to; weights, states, softmax and loss stay
-    float32. auto: bfloat16 where the device has instructions for it. Validation always uses float32, and so does the
-    encoder's recurrence on a GPU."""
+    """The type that the large matrix products of training are rounded to. auto: bfloat16 where the device has
+    instructions for it. Validation always uses float32."""
 
 
 class DecodingConfig(Section):
@@ -784,7 +748,7 @@ class DecodingConfig(Section):
     """none: score by the sum of log-probabilities; average: divide it by the length; a number: Wu et al.'s alpha."""
     max_length_ratio: float = Field(default=2.0, ge=0.0, le=100.0)
     """A translation has at most this many times the source's pieces, plus max_length_extra; the end mark is counted in
-    both, and there is always room for one piece and the end mark."""
+    both."""
     max_length_extra: int = Field(default=10, ge=0, le=100_000)
     """Added to the limit in pieces that max_length_ratio gives; with a ratio of 0, it is the limit. The authors' codes
     add nothing."""
@@ -792,13 +756,12 @@ class DecodingConfig(Section):
     """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
     memory, and results by no more than rounding."""
     batch_sentences: Count | None = None
-    """At most this many sentences are translated together; without a number, as many as batch_tokens has room for. A
-    CPU with several cores computes several batches at once."""
+    """At most this many sentences are translated together; null: as many as batch_tokens has room for."""
     minimum_length: int = Field(default=0, ge=0, le=1000)
     """A translation has at least this many pieces, or its maximum length if that is shorter."""
     minimum_length_ratio: float = Field(default=0.0, ge=0.0, le=100.0)
-    """A translation has at least this many times the source's pieces, or its maximum length if that is shorter. With
-    minimum_length, the larger of the two holds; 0: off. The authors' code of Bahdanau et al. has 0.5."""
+    """A translation has at least this many times the source's pieces. With minimum_length, the larger of the two
+    holds; 0: off."""
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=100)
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False
@@ -829,9 +792,7 @@ class Config(Section):
     )
     """Name of the run; its folder is `runs/<name>` unless --output says otherwise."""
     seed: int = Field(default=42, ge=0, lt=2**32)
-    """Random seed of all that training draws: initialization, the order of the data and what is read of corpora with a
-    weight, subword sampling, dropout, the words of word_replacement and of scheduled_sampling, and the candidates that
-    minimum_risk samples."""
+    """Random seed of all that training draws."""
     data: DataConfig
     """The parallel text."""
     subwords: SubwordsConfig = SubwordsConfig()
