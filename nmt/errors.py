@@ -16,6 +16,7 @@ Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
 Checking = Generator[str, None, Result]  # yields problems, returns what was read
 
+_MOST_LINES = 20  # in messages; a file of another kind has a mistake in every line
 _MOST_NAMES = 1_000  # of a folder among which the nearest is looked for
 
 
@@ -94,6 +95,11 @@ def refuse(problems: Sequence[str]) -> None:
     """Raise UserError with all the problems, each once, if there are any."""
     if problems:
         raise UserError(*dict.fromkeys(problems))
+
+
+def refuse_lines(name: object, problems: Sequence[str]) -> None:
+    """Raise UserError with the problems of the lines called `name`, or the first of many, if there are any."""
+    refuse(first_of(problems, _MOST_LINES, before=f"{name}: ", after=" lines are malformed"))
 
 
 def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result | Otherwise]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from nmt.errors import UserError, first_of, refuse
+from nmt.errors import UserError, refuse_lines
 
 Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
@@ -59,11 +59,6 @@ def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
     ]
 
 
-def few_of(problems: list[str], *, name: str) -> list[str]:
-    """The problems of the lines called `name`, one for each; of many the first, and how many more lines there are."""
-    return first_of(problems, 5, before=f"{name}: ", after=" lines are malformed")
-
-
 def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:
     """The links of each line, with the mark of each link."""
     marked_links: list[list[tuple[str, Link]]] = []
@@ -73,7 +68,7 @@ def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: st
             marked_links.append(_marked_links(line, f"{name}, line {number}", allowed=allowed, expected=expected))
         except UserError as error:
             problems += error.messages
-    refuse(few_of(problems, name=name))
+    refuse_lines(name, problems)
     return marked_links
 
 

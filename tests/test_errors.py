@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import Checking, UserError, caught, checked, collected, counted, first_of, nothing_at, refuse
+from nmt.errors import (
+    Checking,
+    UserError,
+    caught,
+    checked,
+    collected,
+    counted,
+    first_of,
+    nothing_at,
+    refuse,
+    refuse_lines,
+)
 
 
 def read_number(text: str) -> Checking[int]:
@@ -73,8 +84,10 @@ def test_a_mistake_that_is_raised_ends_the_checks_and_comes_last() -> None:
 def test_of_many_the_first_are_told() -> None:
     assert first_of(["a", "b", "c"], 3) == ["a", "b", "c"]
     assert first_of(["a", "b", "c"], 2) == ["a", "b", "and 1 more"]
-    many = first_of(["x"] * 1235, 1, before="{}: ", after=" lines are malformed")
-    assert many == ["x", "{}: 1,234 more lines are malformed"]
+    refuse_lines("file", [])
+    with pytest.raises(UserError) as error:
+        refuse_lines("file", [f"line {number}" for number in range(1254)])
+    assert error.value.messages == (*(f"line {number}" for number in range(20)), "file: 1,234 more lines are malformed")
 
 
 def test_where_nothing_is_the_nearest_name_is_told(tmp_path: Path) -> None:

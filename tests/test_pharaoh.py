@@ -30,13 +30,6 @@ def test_a_number_that_is_too_long_for_a_word_is_no_link() -> None:
     assert read_links(["000000012-999999999"], name="file") == [[(12, 999999999)]]
 
 
-def test_only_the_first_mistakes_are_shown() -> None:
-    with pytest.raises(UserError) as error:
-        read_links(["x"] * 9, name="file")
-    assert len(error.value.messages) == 6
-    assert error.value.messages[-1] == "file: 4 more lines are malformed"
-
-
 def test_one_line_by_itself() -> None:
     assert links_of_line(" 2-1 0-0 2-1", place="here") == [(2, 1), (0, 0)]
     with pytest.raises(UserError, match=r"^here: '0p1' is not a link; expected source-target, such as 0-2$"):

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.words import PieceWords
-from nmt.errors import UserError, collected, counted, refuse
-from nmt.pharaoh import Link, few_of, links_of_line
+from nmt.errors import UserError, collected, counted, refuse_lines
+from nmt.pharaoh import Link, links_of_line
 
 _DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
 _BLANKS = re.compile(r"[ \t]+")
@@ -74,7 +74,7 @@ def check_alignments(pair: tuple[Path, Path], alignments: Path, *, expected: Map
             )
         with collected(problems):
             _check_line(line, texts, pair, place=f"{alignments}, line {number}")
-    refuse(few_of(problems, name=str(alignments)))
+    refuse_lines(alignments, problems)
 
 
 def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:

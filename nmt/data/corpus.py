@@ -15,7 +15,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import UserError, collected, counted, first_of, nothing_at, refuse
+from nmt.errors import UserError, collected, counted, nothing_at, refuse
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -33,7 +33,6 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
 _RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
-_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once
 
@@ -302,8 +301,3 @@ def half_of_a_pair(text: str) -> int | None:
 def excerpt(text: str) -> str:
     """A word or a line as a message quotes it: its first characters."""
     return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}...")
-
-
-def refuse_malformed(path: Path | str, problems: Sequence[str]) -> None:
-    """Raise UserError with the problems of a file's lines, or the first of many, if there are any."""
-    refuse(first_of(problems, _MOST_MESSAGES, before=f"{path}: ", after=" lines are malformed"))

@@ -11,8 +11,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.corpus import read_lines, refuse_malformed
-from nmt.errors import UserError, counted
+from nmt.data.corpus import read_lines
+from nmt.errors import UserError, counted, refuse_lines
 
 
 class _Entry(NamedTuple):
@@ -44,7 +44,7 @@ def read_dictionary(path: Path) -> Dictionary:
         first = first or (number, len(fields))
         if entry.source not in best or entry.weight > best[entry.source].weight:
             best[entry.source] = entry
-    refuse_malformed(path, problems)
+    refuse_lines(path, problems)
     if not best:
         raise UserError(f"{path}: has no entries; expected lines such as: Hund dog")
     return Dictionary({source: entry.target for source, entry in best.items()})

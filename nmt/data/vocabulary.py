@@ -20,14 +20,13 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # typ
 
 from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import DAMAGED, WORD_START
-from nmt.errors import UserError, refuse
+from nmt.errors import UserError, refuse_lines
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
 MOST_WORDS = 1_000_000  # as many as subwords.size allows
 LONGEST_WORD = 1000  # characters
 _COUNT = re.compile("[0-9]+")
 _FIRST = tuple(PIECES[token] for token in (UNKNOWN, BEGIN, END))
-_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 # The name of how such a model makes text of words. What it continues with is the joiner, or nothing.
 _RULE = "spaces between words, but for those that end with:"
 
@@ -53,12 +52,10 @@ def read_vocabulary(path: Path) -> list[str]:
             lines[word] = number
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
-            if len(problems) == _MOST_MESSAGES:
-                raise UserError(*problems, f"{path}: the lines behind them were not read") from None
     places = [lines.get(symbol) for symbol in _FIRST]
     if any(places) and places != [1, 2, 3]:
         problems.append(f"{path}: {', '.join(_FIRST)} must be the first three lines, in this order, or no lines at all")
-    refuse(problems)
+    refuse_lines(path, problems)
     words = [word for word in lines if word not in _FIRST]
     if not words:
         raise UserError(f"{path}: has no words; expected a vocabulary with one word a line")

@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import WORD_START
-from nmt.errors import UserError, counted, refuse
+from nmt.errors import UserError, counted, refuse_lines
 from nmt.symbols import PIECES
 
-_MOST_MESSAGES = 20  # a file of another kind has a mistake in every line
 _COUNT = re.compile("[0-9]{1,18}")
 
 
@@ -82,15 +81,13 @@ def read_vectors(path: Path, pieces: Sequence[str], *, size: int, largest: float
                     vectors.setdefault(ids[piece], _vector(line.rsplit(" ", size)[1:], largest))
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
-            if len(problems) == _MOST_MESSAGES:
-                raise UserError(*problems, f"{path}: the lines behind them were not read") from None
     if has_header and number - 1 != announced:
         vectors_read = counted(number - 1, "vector")
         problems.append(f"{path}: has {vectors_read}, but its first line says {announced:,}; is it all there?")
     chosen = of_words if len(of_words) > sum(pieces[piece].startswith(WORD_START) for piece in of_pieces) else of_pieces
     if not chosen and not problems:
         problems.append(f"{path}: has none of the vocabulary's pieces; is it of this language, and in the same case?")
-    refuse(problems)
+    refuse_lines(path, problems)
     return WordVectors(np.array(list(chosen), dtype=np.int64), np.stack(list(chosen.values())))
 
 

@@ -84,15 +84,6 @@ def test_what_is_refused(tmp_path: Path, content: str | bytes, messages: list[st
     assert list(error.value.messages) == [f"{path}{message}" for message in messages]
 
 
-def test_a_file_of_another_kind_gives_few_messages(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as error:
-        read_vocabulary(written(tmp_path, "word\n" + "many words in a line\n" * 1009))
-    assert len(error.value.messages) == 101
-    assert error.value.messages[-1].endswith("vocab.en: the lines behind them were not read")
-    with pytest.raises(UserError, match="no such file"):
-        read_vocabulary(tmp_path / "missing")
-
-
 def test_an_endless_file_is_read_no_further_than_its_most_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,14 +128,6 @@ def test_of_several_vectors_of_a_word_the_first_counts(tmp_path: Path) -> None:
     assert vectors(written(tmp_path, "the 1 2\ndog 3 4\nthe 5 6\n")) == {"▁the": [1, 2], "▁dog": [3, 4]}
 
 
-def test_a_file_of_another_kind_is_not_read_to_its_end(tmp_path: Path) -> None:
-    path = written(tmp_path, b"a b c\n" + b"word\n" * 1000 + b"\xff\n")
-    with pytest.raises(UserError) as error:
-        vectors(path)
-    assert len(error.value.messages) == 21
-    assert error.value.messages[-1].endswith("vectors.txt: the lines behind them were not read")
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"missing: no such file"):
         check_size(tmp_path / "missing", 2)

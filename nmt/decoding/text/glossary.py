@@ -14,9 +14,9 @@ from pathlib import Path
 from textwrap import shorten
 from typing import NamedTuple
 
-from nmt.data.corpus import read_lines, refuse_malformed
+from nmt.data.corpus import read_lines
 from nmt.decoding.text.required import in_word
-from nmt.errors import UserError, counted
+from nmt.errors import UserError, counted, refuse_lines
 
 Words = tuple[str, ...]
 
@@ -148,7 +148,7 @@ def read_glossary(
                 f"{path}, line {number}: {columns[0]!r} is to be {columns[1]!r}, and in line {before} {other!r}; leave "
                 "out one of the two"
             )
-    refuse_malformed(path, problems)
+    refuse_lines(path, problems)
     if not terms:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
     return Glossary(terms, as_written=as_written, warn=warn, is_news=is_news)
