@@ -5,7 +5,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import socket
 import stat
 from collections.abc import Iterator
@@ -15,10 +14,12 @@ import pytest
 
 from nmt.cli import evaluate, train, translate
 from nmt.config import key_checks, yaml_text
+from nmt.config.yaml_text import write_yaml
 from nmt.data import corpus
 from nmt.files import written_atomically
 from nmt.models import model_file
 from nmt.tensor_file import LARGEST_HEADER, VERSION
+from tests.fuzz.samples import configuration, write_corpora
 from tests.hostile_files import write_parts
 from tests.test_layers import PACKAGE, sources
 
@@ -41,7 +42,6 @@ PREFIXES = ("exec", "spawn", "posix_spawn")  # of functions of os
 ALLOWED = {
     ("nmt/decoding/text/sentences.py", "importlib.util"): {"find_spec"},  # whether sentencex is there
     ("nmt/evaluation/comet_scores.py", "importlib.util"): {"find_spec"},  # whether COMET is there
-    ("nmt/training/board.py", "socket"): {"gethostname"},  # the host's name is part of a TensorBoard file's name
     ("nmt/processes.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
     # nmt-serve listens; nothing of it connects.
     ("nmt/serving/api.py", "asyncio"): {
@@ -163,17 +163,13 @@ def test_the_commands_work_without_a_network(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(socket.socket, name, refused)
     for name in ("create_connection", "getaddrinfo", "gethostbyname"):
         monkeypatch.setattr(socket, name, refused)
-    release = tmp_path / "release"
-    shutil.copytree(ROOT / "tests" / "compatibility" / "0.1.0", release)
-    device = ["--device", "cpu"]
-    changes = ["--set", "training.max_epochs=1"]
-    run = ["--config", str(release / "bahdanau.yaml"), "--output", str(tmp_path / "run"), *changes]
-    assert train.main([*run, *device]) == 0
-    output = ["--output", str(tmp_path / "translated")]
-    assert (
-        translate.main(["--model", str(tmp_path / "run"), "--input", str(release / "valid.en"), *output, *device]) == 0
-    )
-    assert evaluate.main(["--hypotheses", output[1], "--reference", str(release / "valid.de")]) == 0
+    write_corpora(tmp_path)
+    (tmp_path / "config.yaml").write_text(write_yaml(configuration(tmp_path)))
+    run, output, source = tmp_path / "run", tmp_path / "translated", tmp_path / "valid.en"
+    assert train.main(["--config", str(tmp_path / "config.yaml"), "--output", str(run), "--device", "cpu"]) == 0
+    options = ["--model", str(run), "--input", str(source), "--output", str(output), "--device", "cpu"]
+    assert translate.main(options) == 0
+    assert evaluate.main(["--hypotheses", str(output), "--reference", str(tmp_path / "valid.de")]) == 0
 
 
 def test_what_a_file_says_does_nothing_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import align, average, evaluate, score, shortlist, train, translate
+from tests.random_model import save_random_model
 
 LONG = "n" * 300
-MODEL = Path(__file__).resolve().parent.parent / "compatibility" / "0.1.0" / "luong.safetensors"
 MAINS: dict[str, Callable[[list[str]], int]] = {
     "nmt-train": train.main,
     "nmt-translate": translate.main,
@@ -53,13 +53,23 @@ COMMANDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_names_that_are_too_long(
-    command: str, tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    tmp_path: Path,
+    model: Path,
+    tiny: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
-    values = {"MODEL": str(MODEL), "TINY": str(tiny)}
+    values = {"MODEL": str(model), "TINY": str(tiny)}
     program, *arguments = command.split()
     options = [values.get(argument, argument).replace("LONG", LONG) for argument in arguments]
     assert MAINS[program](options) == 2
@@ -71,10 +81,10 @@ def test_names_that_are_too_long(
     assert files <= {"text", ".cache"}
 
 
-def test_the_longest_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_longest_names(tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, output = tmp_path / ("s" * 255), tmp_path / ("o" * 255)
     source.write_text("the dog sees the cat .\n", encoding="utf-8")
-    options = ["--model", str(MODEL), "--input", str(source), "--output", str(output), "--device", "cpu"]
+    options = ["--model", str(model), "--input", str(source), "--output", str(output), "--device", "cpu"]
     assert translate.main(options) == 0
     assert len(output.read_text(encoding="utf-8").splitlines()) == 1
     assert translate.main([*options, "--resume"]) == 2
