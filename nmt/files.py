@@ -11,20 +11,25 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # the end of an unfinished file's name
-_STEM = 64  # bytes of the final name that an unfinished file's name begins with
 ABANDONED = 24 * 60 * 60  # seconds without a change after which a file counts as abandoned where locks cannot tell
-# What a file system answers that cannot flush a folder; anything else, such as EIO, is a failure
-_NO_FLUSH = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)
+_STEM = 40  # characters of the final name that an unfinished file's name begins with; a name has at most 255 bytes
+
+
+def new_digest(content: bytes = b"") -> "hashlib.blake2b":
+    """The hash function for everything that is recognized by its content, which has hashed `content` so far.
+
+    BLAKE2b needs no special processor instructions and reads a gigabyte per second on each core.
+    """
+    return hashlib.blake2b(content, digest_size=16)
 
 
 @contextmanager
@@ -33,62 +38,42 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
 
     `mode` is "w" (UTF-8 text, `\\n` line ends) or "wb". The content is flushed to disk before the rename. The new file
     takes over the permissions of the one it replaces. A link at `path` is replaced and its target left alone; resolve
-    the path first to write to the target. The replaced file is renamed to `former`, if that is given; the two names
-    never refer to the same file, which damage would then ruin under both.
+    the path first to write to the target. The replaced file is renamed to `former`, if that is given; for a moment
+    there is then no file at `path`.
     """
     permissions = _permissions(path)
     remove_unfinished(path)
     temporary, descriptor = _created_temporary(path, permissions)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
-        with open(descriptor, mode, **text) as file:  # type: ignore[call-overload]
+        with open(temporary, mode, opener=lambda *_: descriptor, **text) as file:  # type: ignore[call-overload]
             yield file
             file.flush()
             os.fsync(file.fileno())
-            with _second_name(path, former) if former is not None and path.exists() else nullcontext():
-                _rename(temporary, path)  # while it is open, and so locked
+            if former is not None and path.exists():
+                rename(path, former)
+            rename(temporary, path)  # while it is open, and so locked
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     remove_unfinished(path)  # of a process that was killed meanwhile
 
 
-def linked_atomically(existing: Path, path: Path) -> None:
-    """Give the file `existing` the second name `path`, replacing any file there; `path` is never missing meanwhile.
+def rename(source: Path, path: Path) -> None:
+    """Rename a file to `path`, replacing any file there; a power failure keeps the order of renames.
 
-    Replacing the file under one name later leaves the other name as it is. Without hard links `path` becomes a copy.
+    Raises OSError that names `path`.
     """
-    with _second_name(existing, path):
-        pass
-
-
-@contextmanager
-def _second_name(existing: Path, path: Path) -> Iterator[None]:
-    """Give the file that is `existing` before the block the second name `path` after it, unless the block fails."""
-    if _are_one(existing, path):
-        yield
-        return
-    temporary = temporary_name(path)
     try:
-        os.link(existing, temporary)
-    except OSError:  # a file system without links; or no such file, which open reports
-        with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
-            shutil.copyfileobj(original, copy)
-            yield
-        return
-    try:
-        yield
-        _rename(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _are_one(left: Path, right: Path) -> bool:
-    """Whether both are names of the same file; renaming one to the other would then do nothing."""
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.lstat(left), os.lstat(right))
-    return False
+        os.replace(source, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    with suppress(OSError):  # a file system that cannot flush a folder, or a folder that may not be read
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
@@ -107,7 +92,7 @@ def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
 
 def temporary_name(path: Path) -> Path:
     """An unpredictable name in the same folder, for a file that is to become `path` or that was `path`."""
-    return path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
+    return path.with_name(f"{path.name[:_STEM]}.{secrets.token_hex(16)}.partial")
 
 
 def remove_unfinished(path: Path) -> None:
@@ -121,7 +106,7 @@ def remove_unfinished(path: Path) -> None:
 
 def is_unfinished(name: str, *, of: str) -> bool:
     """Whether `written_atomically` could have given `name` to a file on its way to becoming `of`."""
-    stem = _stem(of)
+    stem = of[:_STEM]
     return name.startswith(stem) and UNFINISHED.fullmatch(name, len(stem)) is not None
 
 
@@ -172,40 +157,13 @@ def _created_temporary(path: Path, permissions: int | None) -> tuple[Path, int]:
         os.close(descriptor)  # another process took it for abandoned before it was locked
 
 
-def _rename(temporary: Path, path: Path) -> None:
-    """Move a file to its final place. Raises OSError that names that place, not the temporary file."""
-    try:
-        os.replace(temporary, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    _flush_names(path.parent)
-
-
-def _flush_names(folder: Path) -> None:
-    """Flush a folder's list of names to disk, where that is possible: renames keep their order in a power failure."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a folder can be writable and not readable
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_FLUSH:
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def _remove_abandoned(path: Path) -> None:
     """Remove an unfinished file unless some process is writing it."""
     with suppress(OSError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK
-        try:
-            descriptor = os.open(path, flags | os.O_RDWR)  # some network file systems lock only files open for writing
-        except PermissionError:
-            descriptor = os.open(path, flags)
+        # Some network file systems lock only files open for writing.
+        descriptor = os.open(path, os.O_NOFOLLOW | os.O_NONBLOCK | os.O_RDWR)
         try:
             free = locked(descriptor)
             if free is None:
@@ -214,11 +172,3 @@ def _remove_abandoned(path: Path) -> None:
                 path.unlink()
         finally:
             os.close(descriptor)
-
-
-def _stem(name: str) -> str:
-    """The beginning of an unfinished file's name: `name`, shortened to its beginning and a checksum if it is long."""
-    encoded = os.fsencode(name)
-    if len(encoded) <= _STEM:
-        return name
-    return f"{encoded[:_STEM].decode(errors='ignore')}.{hashlib.blake2b(encoded, digest_size=4).hexdigest()}"

@@ -5,28 +5,28 @@ is read first and says how much memory the rest takes, never more than the file'
 models or training, which decide what the names mean.
 """
 
-import hashlib
+import errno
 import json
-import math
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeGuard
+from typing import IO, NamedTuple
 
 import torch
-from safetensors.torch import save
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt import __version__
 from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import written_atomically
+from nmt.files import new_digest, written_atomically
 
 VERSION = "1"  # of the format; increased when an older toolkit would misread a file
 LARGEST_HEADER = 1 << 23  # bytes; training 100 layers takes less than half a MiB
 _HEADER, _DIGEST = "nmt-toolkit", "digest"
 _LENGTH = 8  # bytes before the header, which give its length
-_MOST_AXES = 8
 _TYPES = {
     "BOOL": torch.bool,
     "U8": torch.uint8,
@@ -51,9 +51,13 @@ def write_tensors(
     # One entry only: safetensors writes several in random order, and equal content should give equal bytes.
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
-    content = save(tensors, {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})})
+    header = {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})}
     with written_atomically(path, "wb", former=former) as file:
-        file.write(content)
+        try:
+            save_file(tensors, file.name, header)  # needs no second copy in memory, unlike `save`
+        except SafetensorError as error:  # such as a full disk
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
 
 
 class DeclaredTensor(NamedTuple):
@@ -80,14 +84,14 @@ class TensorFile:
         return tensors
 
     def _tensor(self, name: str, type_: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-        size = math.prod(shape) * type_.itemsize
         try:
-            values = torch.empty(size, dtype=torch.uint8)
+            tensor = torch.empty(shape, dtype=type_)
         except (RuntimeError, MemoryError) as error:
-            raise UserError(f"{self.path}: not enough memory for its {name} of {size:,} bytes") from error
-        if self._file.readinto(values.numpy().data) != size:  # type: ignore[attr-defined]
+            raise UserError(f"{self.path}: not enough memory for its {name[:100]}, {str(shape)[:100]}") from error
+        values = tensor.flatten().view(torch.uint8).numpy().data
+        if self._file.readinto(values) != len(values):  # type: ignore[attr-defined]
             raise DamagedFile(f"{self.path}: damaged: it was cut short while being read")
-        return values.view(type_).view(shape)
+        return tensor
 
 
 @contextmanager
@@ -102,8 +106,8 @@ def open_tensors(path: Path, *, kind: str) -> Iterator[TensorFile]:
             raise UserError(f"{path}: not a {kind} of this toolkit, nor even a file, but a folder, pipe or device")
         with path.open("rb") as file:
             try:
-                texts, tensors = _header(file, status.st_size)
-            except (ValueError, RecursionError) as error:
+                texts, tensors = _header(path, file, status.st_size)
+            except (ValueError, KeyError, RecursionError) as error:
                 raise DamagedFile(f"{path}: damaged, or not a {kind} of this toolkit ({error})") from error
             _check_kind(path, texts, kind)
             yield TensorFile(path, file, texts, tensors)
@@ -135,71 +139,31 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
     )
 
 
-def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
-    """The texts, and the declared tensors in the order of the file. Raises ValueError or RecursionError."""
+def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
+    """The texts, which are empty for a file of another program, and the declared tensors in the order of the file.
+
+    Raises ValueError, KeyError, or RecursionError.
+    """
     length = int.from_bytes(file.read(_LENGTH), "little")
     if length > size - _LENGTH:
         raise ValueError(f"it has {counted(size, 'byte')}, too few for its header")
     if length > LARGEST_HEADER:
         raise ValueError(f"its header has {length:,} bytes, more than {LARGEST_HEADER:,}")
-    header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_once)
-    if not isinstance(header, dict):
-        raise ValueError("its header is not a JSON object")
-    metadata = header.pop("__metadata__", {})
-    tensors: dict[str, DeclaredTensor] = {}
-    end = 0
-    for name, (declared, start, stop) in sorted(
-        ((name, _entry(name, entry)) for name, entry in header.items()), key=lambda item: item[1][1:]
-    ):
-        if start != end or stop - start != math.prod(declared.shape) * declared.type.itemsize:
-            raise ValueError(f"{name[:100]}: not where it should be in the file, or its size does not match its shape")
-        tensors[name], end = declared, stop
-    if end != size - _LENGTH - length:
-        raise ValueError(f"its header describes {_LENGTH + length + end:,} bytes, but it has {size:,}")
-    return _texts(metadata), tensors
-
-
-def _entry(name: str, entry: Any) -> tuple[DeclaredTensor, int, int]:
-    """What the header says about a tensor, and where its bytes begin and end."""
-    if not name.isascii():
-        raise ValueError("a tensor whose name is not ASCII")
-    keys = ("dtype", "shape", "data_offsets")
-    kind, shape, place = (entry.get(key) if isinstance(entry, dict) else None for key in keys)
-    if not (_are_counts(shape) and _are_counts(place) and len(shape) <= _MOST_AXES and len(place) == 2):
-        raise ValueError(f"{name[:100]}: no type, shape and place in the header")
-    if math.prod(filter(None, shape)) >= 1 << 63:  # more than PyTorch can count, even where another size is 0
-        raise ValueError(f"{name[:100]}: a shape too large to count")
-    if not isinstance(kind, str) or kind not in _TYPES:
-        raise ValueError(f"{name[:100]}: unknown type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
-    return DeclaredTensor(_TYPES[kind], tuple(shape)), place[0], place[1]
-
-
-def _are_counts(numbers: Any) -> TypeGuard[list[int]]:
-    return isinstance(numbers, list) and all(type(number) is int and number >= 0 for number in numbers)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a name is repeated")
-    return values
-
-
-def _texts(metadata: Any) -> dict[str, str]:
-    """The texts given to `write_tensors`; empty for a file of another program."""
-    text = metadata.get(_HEADER, "{}") if isinstance(metadata, dict) else None
-    if not isinstance(text, str):
-        raise ValueError("its texts are not text")
-    texts = json.loads(text, object_pairs_hook=_once)
+    try:
+        with safe_open(path, framework="np"):  # checks types, shapes, and places, which must fill the file
+            header = json.loads(file.read(length))
+    except SafetensorError as error:
+        raise ValueError(str(error)[:300]) from error
+    texts = json.loads(header.pop("__metadata__", {}).get(_HEADER, "{}"))
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("its texts are not text")
-    return texts
+    entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
+    return texts, {name: DeclaredTensor(_TYPES[entry["dtype"]], tuple(entry["shape"])) for name, entry in entries}
 
 
 def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     """A checksum of all names, types, shapes, values and texts, independent of their order."""
-    digest = hashlib.blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=16)
+    digest = new_digest(json.dumps(texts, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.flatten().view(torch.uint8).numpy().data)

@@ -16,7 +16,6 @@ from nmt import files
 from nmt.files import (
     first_foreign_name,
     is_unfinished,
-    linked_atomically,
     open_refusing_links,
     remove_unfinished,
     written_atomically,
@@ -43,13 +42,6 @@ def open_files() -> int:
     return len([*Path("/dev/fd").iterdir()])
 
 
-def refuse_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "link", refused)
-
-
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "out"
     write(path, "old")
@@ -70,16 +62,19 @@ def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
-def test_the_name_beside_cannot_be_foreseen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["out", "n" * 255, "ü" * 127, "ä" * 40 + ".txt"])
+def test_the_name_beside_cannot_be_foreseen(tmp_path: Path, name: str) -> None:
     """Neither by the process nor by the name of before; a link planted there would have its target overwritten."""
     seen = set()
     for _ in range(3):
-        with written_atomically(tmp_path / "out"):
-            (name,) = {*names(tmp_path)} - {"out"}
-            assert is_unfinished(name, of="out")
-            assert str(os.getpid()) not in name.split(".")
-            seen.add(name)
+        with written_atomically(tmp_path / name) as file:
+            (beside,) = {*names(tmp_path)} - {name}
+            assert is_unfinished(beside, of=name)
+            assert str(os.getpid()) not in beside.split(".")
+            assert file.name == str(tmp_path / beside)
+            seen.add(beside)
     assert len(seen) == 3
+    assert names(tmp_path) == [name]
 
 
 def test_a_link_at_a_name_beside_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,61 +202,17 @@ def test_without_locks_what_was_left_stays_for_a_day(tmp_path: Path, monkeypatch
     assert names(tmp_path) == sorted(["out", young.name])
 
 
-@pytest.mark.parametrize("name", ["n" * 255, "ü" * 127, "ä" * 40 + ".txt"])
-def test_long_names(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    with written_atomically(path) as file:
-        file.write("x")
-        (beside,) = names(tmp_path)
-        assert is_unfinished(beside, of=name)
-        assert not is_unfinished(beside, of=f"{name[:-1]}x")
-    (tmp_path / beside).touch()
-    write(path)
-    assert names(tmp_path) == [name]
-
-
 def test_a_name_that_is_too_long_fails_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too long"), written_atomically(tmp_path / ("n" * 300)):
         pytest.fail("nothing is to be written")
     assert names(tmp_path) == []
 
 
-def test_names_of_64_bytes_are_not_shortened() -> None:
-    for length, is_whole in ((64, True), (65, False)):
-        assert is_unfinished(f"{'n' * length}.{TOKEN}.partial", of="n" * length) is is_whole
+# ------------------------------------------------------------------------------------------------- when things go wrong
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_a_second_name_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
-    """It takes the place of the older file at once; a file that is written anew leaves the second name its content."""
-    if not links:
-        refuse_links(monkeypatch)
-    newest, previous = tmp_path / "state", tmp_path / "state.1"
-    for text in ("first", "second", "third"):
-        write(newest, text)
-        for _ in range(2):  # as a run that was killed after it, and does it again
-            linked_atomically(newest, previous)
-        assert previous.read_text(encoding="utf-8") == text
-        write(newest, "newer")
-        assert previous.read_text(encoding="utf-8") == text
-    assert names(tmp_path) == ["state", "state.1"]
-
-
-def test_a_second_name_for_nothing(tmp_path: Path) -> None:
-    write(tmp_path / "state.1", "old")
-    with pytest.raises(FileNotFoundError) as raised:
-        linked_atomically(tmp_path / "state", tmp_path / "state.1")
-    assert str(raised.value.filename) == str(tmp_path / "state")
-    assert (tmp_path / "state.1").read_text(encoding="utf-8") == "old"
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
-    """So that at no time one damaged file is both."""
-    if not links:
-        refuse_links(monkeypatch)
+def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(tmp_path: Path) -> None:
+    """So that at no time one damaged file is both, and one of the two names always has a whole file."""
     path, former = tmp_path / "state", tmp_path / "state.1"
     for content in ("oldest", "old"):
         with written_atomically(path, former=former) as file:
@@ -275,21 +226,11 @@ def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(
     assert names(tmp_path) == ["state", "state.1"]
 
 
-def test_two_names_of_one_file_part_when_one_is_written(tmp_path: Path) -> None:
-    path, former = tmp_path / "state", tmp_path / "state.1"
-    write(path, "old")
-    linked_atomically(path, former)
-    with written_atomically(path, former=former) as file:
-        file.write("new")
-    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == ("new", "old")
-    assert names(tmp_path) == ["state", "state.1"]
-
-
 # ------------------------------------------------------------------------------------------------- when things go wrong
 
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And then the name: a power failure leaves no name without its content."""
+    """And then the names: a power failure leaves no name without its content."""
     synced: list[object] = []
 
     def sync(descriptor: int) -> None:
@@ -297,82 +238,43 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
         synced.append(names(tmp_path) if stat.S_ISDIR(status.st_mode) else status.st_size)
 
     monkeypatch.setattr(os, "fsync", sync)
-    path = tmp_path / "state"
-    write(path, "old")
-    with written_atomically(path, former=tmp_path / "state.1") as file:
+    write(tmp_path / "state", "old")
+    with written_atomically(tmp_path / "state", former=tmp_path / "state.1") as file:
         file.write("newer")
-    linked_atomically(path, tmp_path / "state.2")
-    first, with_both, with_third = ["state"], ["state", "state.1"], ["state", "state.1", "state.2"]
-    assert [*synced[:3], *synced[4:]] == [3, first, 5, with_both, with_third]
+    assert [*synced[:3], synced[4]] == [3, ["state"], 5, ["state", "state.1"]]
 
 
-@pytest.mark.parametrize(("number", "left"), [(1, ("old", "oldest")), (2, ("new", "oldest")), (3, ("new", "old"))])
-def test_a_disk_that_fails_is_told_and_leaves_whole_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, left: tuple[str, str]
-) -> None:
-    """The disk fails at the new file, at its name, and at the second name of the old one."""
-    path, former = tmp_path / "state", tmp_path / "state.1"
-    write(former, "oldest")
-    write(path, "old")
-    failures = iter(range(1, 9))
-
+def test_a_disk_that_fails_is_an_error_and_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
-        if next(failures) == number:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    write(tmp_path / "out", "old")
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match=os.strerror(errno.EIO)), written_atomically(path, former=former) as file:
-        file.write("new")
-    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == left
-    failures = iter([number])
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        linked_atomically(path, tmp_path / "state.2")
-    assert names(tmp_path) == ["state", "state.1", "state.2"]
-
-
-@pytest.mark.parametrize("answer", [errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS])
-def test_a_folder_that_cannot_be_flushed_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int
-) -> None:
-    """As on some file systems: the file is whole, and in its place."""
-    usual, before = os.fsync, open_files()
-
-    def sync(descriptor: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(answer, os.strerror(answer))
-        usual(descriptor)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    write(tmp_path / "out")
-    linked_atomically(tmp_path / "out", tmp_path / "out.1")
-    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
-    assert names(tmp_path) == ["out", "out.1"]
-    assert open_files() == before
-
-
-def test_a_folder_that_can_be_written_to_and_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the permissions -wx, which do not stop root."""
-    usual = os.open
-
-    def closed(path: Path, *others: int) -> int:
-        if Path(path).is_dir():
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return usual(path, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", closed)
         write(tmp_path / "out")
-    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "old"
     assert names(tmp_path) == ["out"]
 
 
-def test_a_folder_in_place_of_the_second_name_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "state")
-    (tmp_path / "state.1").mkdir()
-    with pytest.raises(IsADirectoryError) as raised:
-        linked_atomically(tmp_path / "state", tmp_path / "state.1")
-    assert raised.value.filename == str(tmp_path / "state.1")
-    assert names(tmp_path) == ["state", "state.1"]
+@pytest.mark.parametrize("name", ["open", "fsync"])
+def test_a_folder_that_cannot_be_flushed_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As on some file systems, or with the permissions -wx; the file is whole, and in its place."""
+    usual, before = getattr(os, name), open_files()
+
+    def refused(file: Path | int, *others: int) -> object:
+        is_folder = stat.S_ISDIR(os.fstat(file).st_mode) if isinstance(file, int) else file.is_dir()
+        if is_folder:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return usual(file, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, refused)
+        write(tmp_path / "out")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["out"]
+    assert open_files() == before
 
 
 def test_without_permissions_a_file_stays_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,44 +309,6 @@ def test_a_file_that_another_process_takes_for_abandoned_is_made_again(
     write(tmp_path / "out")
     assert names(tmp_path) == ["out"]
     assert open_files() == before
-
-
-def test_what_is_written_and_removed_does_not_stay_open(tmp_path: Path) -> None:
-    (tmp_path / f"out.{TOKEN}.partial").touch()
-    before = open_files()
-    write(tmp_path / "out")
-    assert open_files() == before
-
-
-def test_what_cannot_be_removed_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as another user's file in a folder like /tmp: each is tried."""
-    left = [tmp_path / f"out.{digit * 32}.partial" for digit in "01"]
-    for path in left:
-        path.touch()
-    tried = []
-
-    def refused(path: Path, **_: object) -> None:
-        tried.append(path)
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(Path, "unlink", refused)
-    remove_unfinished(tmp_path / "out")
-    assert sorted(tried) == left
-
-
-def test_an_abandoned_file_that_may_only_be_read_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / f"out.{TOKEN}.partial").touch()
-    usual = os.open
-
-    def for_reading_only(path: Path, flags: int) -> int:
-        if flags & os.O_RDWR:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return usual(path, flags)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", for_reading_only)
-        remove_unfinished(tmp_path / "out")
-    assert names(tmp_path) == []
 
 
 def test_the_first_name_that_is_not_ours(tmp_path: Path) -> None:

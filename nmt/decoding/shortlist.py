@@ -8,7 +8,6 @@ logits instead of all. Here are the table, its training, its file, and the colum
 Jean et al. (2015), ACL P15-1001, section 3.3; Mi, Wang & Ittycheriah (2016), ACL P16-2021.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ from torch import Tensor
 from nmt.config.schema import SubwordSampling
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
+from nmt.files import new_digest
 from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import open_tensors, write_tensors
@@ -152,7 +152,7 @@ def _encoded(
 
 def fingerprints(vocabularies: Vocabularies) -> tuple[str, str]:
     """What tells the vocabularies of the two sides from others."""
-    source, target = (hashlib.blake2b(side.model, digest_size=16).hexdigest() for side in vocabularies)
+    source, target = (new_digest(side.model).hexdigest() for side in vocabularies)
     return source, target
 
 

@@ -3,7 +3,6 @@
 It knows models and vocabularies; how files are read is the business of `nmt.data.word_vectors`.
 """
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from nmt.config.schema import EmbeddingsConfig
 from nmt.data.subwords import Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
 from nmt.errors import Checking, UserError, checked
+from nmt.files import new_digest
 from nmt.models.model_file import LARGEST_WEIGHT
 from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import PIECES
@@ -39,7 +39,7 @@ class Pretrained(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """What tells these vectors from others."""
-        digest = hashlib.blake2b(digest_size=16)
+        digest = new_digest()
         for ids, values in self.vectors.values():
             digest.update(ids.tobytes() + values.tobytes())
         return digest.hexdigest()

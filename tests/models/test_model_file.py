@@ -48,45 +48,21 @@ def refused(model: Path, tmp_path: Path, change: Change) -> str:
     return str(error.value)
 
 
-SIZES = [
-    "5",
-    "null",
-    '"many"',
-    "[43]",
-    "[43, 43, 43]",
-    "[-43, 43]",
-    "[0, 43]",
-    "[true, 43]",
-    "[43.0, 43]",
-    '["43", "43"]',
-]
-SIZES += [
-    "[[43], [43]]",
-    "{}",
-    "",
-    "[44, 43]",
-    "[1000000000000, 43]",
-    f"[{'9' * 5000}, 43]",
-    "[" * 100_000,
-    "[NaN, 43]",
-]
+SIZES = ["5", "", "[43]", "[0, 43]", "[true, 43]", "[44, 43]", "[1000000000000, 43]", "[" * 100_000, "[NaN, 43]"]
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=lambda text: text[:20])
-def test_sizes(sizes: str, model: Path, tmp_path: Path) -> None:
-    assert "damaged: its parts do not fit together" in refused(
-        model, tmp_path, lambda _, texts: texts.update(sizes=sizes)
-    )
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [*(("sizes", text) for text in SIZES), *(("training", text) for text in ("5", "[]", "{", "[" * 100_000))],
+    ids=lambda text: text[:20],
+)
+def test_what_is_beside_the_weights(name: str, text: str, model: Path, tmp_path: Path) -> None:
+    message = refused(model, tmp_path, lambda _, texts: texts.update({name: text}))
+    assert "damaged: its parts do not fit together" in message
 
 
-@pytest.mark.parametrize("training", ["5", "null", "[]", '"a"', "{", "true", "[" * 100_000], ids=lambda text: text[:20])
-def test_training(training: str, model: Path, tmp_path: Path) -> None:
-    change: Change = lambda _, texts: texts.update(training=training)  # noqa: E731
-    assert "damaged: its parts do not fit together" in refused(model, tmp_path, change)
-
-
-@pytest.mark.parametrize("name", ["config", "sizes", "training"])
-@pytest.mark.parametrize("value", [5, None, ["a"], {"a": 1}, True], ids=str)
+@pytest.mark.parametrize("name", ["config", "sizes"])
+@pytest.mark.parametrize("value", [5, ["a"]], ids=str)
 def test_texts_that_are_no_texts(name: str, value: Any, model: Path, tmp_path: Path) -> None:
     header, data = parts(model)
     texts = json.loads(header["__metadata__"]["nmt-toolkit"])
@@ -124,7 +100,7 @@ def test_a_configuration_larger_than_the_weights_asks_for_no_memory(
     assert "in a model of its configuration" in message
 
 
-@pytest.mark.parametrize("type_", [torch.int64, torch.bool, torch.uint8, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("type_", [torch.int64, torch.float64, torch.bfloat16])
 def test_weights_of_another_type(type_: torch.dtype, model: Path, tmp_path: Path) -> None:
     name = "weights.source_embedding.weight"
 
@@ -133,15 +109,6 @@ def test_weights_of_another_type(type_: torch.dtype, model: Path, tmp_path: Path
 
     kind = str(type_).removeprefix("torch.")
     assert f"{name} is {kind} (43, 5), but float32 (43, 5) in a model" in refused(model, tmp_path, cast)
-
-
-def test_complex_weights(model: Path, tmp_path: Path) -> None:
-    """safetensors knows them; this toolkit has none."""
-    header, data = parts(model)
-    header["weights.source_embedding.weight"]["dtype"] = "C64"
-    write_parts(tmp_path / "hostile.safetensors", header, data)
-    with pytest.raises(UserError, match=r"weights\.source_embedding\.weight: unknown type C64; known: BOOL, U8"):
-        load_model(tmp_path / "hostile.safetensors")
 
 
 def test_weights_of_another_name_or_number(model: Path, tmp_path: Path) -> None:
