@@ -2,16 +2,14 @@
 
 It knows pieces and weights; it knows no model. `alignment_plot` makes larger pictures for people to keep, which take
 matplotlib some tenths of a second; here matplotlib, an optional dependency, only renders the labels, and without it
-there are none. Pillow writes the PNG; both TensorBoard, for which these pictures are, and matplotlib bring it.
+there are none.
 """
 
-import io
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
 from nmt.evaluation.alignment_plot import Fonts, shortened
 
@@ -29,23 +27,16 @@ _SHARES = (0.0, 0.5, 1.0)  # weights, and the red, green and blue of their cells
 _COLORS = ((255, 107, 8), (255, 174, 48), (255, 214, 107))
 
 
-class Picture(NamedTuple):
-    """A PNG, and its size in pixels."""
-
-    png: bytes
-    width: int
-    height: int
-
-
 def heat_map(
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
     weights: "npt.ArrayLike",
     *,
     fonts: Fonts | None,
-) -> Picture:
+) -> "Pixels":
     """`weights` (target pieces, source pieces), from 0 to 1, as a picture: white is 0, dark blue is 1.
 
+    Returns the red, green and blue of its pixels, of shape (height, width, 3).
     The source is at the top and the target on the left; without `fonts` neither has labels. Both need pieces.
     """
     shares = np.asarray(weights, dtype=np.float64).clip(0.0, 1.0)
@@ -63,9 +54,7 @@ def heat_map(
     for number, (image, above) in enumerate(columns):
         place = left + round((number + _BASELINE) * CELL) - above
         _darken(pixels, np.rot90(image), top - _GAP - image.shape[1], place)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return Picture(file.getvalue(), pixels.shape[1], pixels.shape[0])
+    return pixels
 
 
 def _labels(pieces: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, int]]":

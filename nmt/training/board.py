@@ -1,37 +1,30 @@
-"""What TensorBoard shows of a run: one file of events, with each tag and step once.
+"""What TensorBoard shows of a run: numbers, pictures, texts, a histogram, and the configuration.
 
-A resumed run rewrites the file. TensorBoard's own way to purge events hides whole steps, but the saved state may lie
-between the training line and the validation line of one step. It knows records as metrics.jsonl has them; what else is
-shown at a validation is nowhere but here, and stays if its record does.
+Each start of a run adds a file of events, and hides what former files have from the step on at which it goes on. What
+metrics.jsonl does not have, such as pictures, is in these files alone. It knows records and samples; it knows no model.
 """
 
 import math
 import os
-import socket
-import struct
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+from torch.utils.tensorboard import summary
 
-from nmt.config.schema import TrainingConfig
+from nmt.config import Config
 from nmt.evaluation.alignment_plot import Fonts, usual_fonts
-from nmt.training import summaries
-from nmt.training.gradient_norms import Counts
-from nmt.training.progress import Progress
+from nmt.evaluation.heat_map import heat_map
+from nmt.training.gradient_norms import Counts, histogram
 from nmt.training.run_files import EVENTS
-from nmt.training.samples import Sample
+from nmt.training.samples import LONGEST, Sample, as_markdown
 
 _NOT_SCALARS = frozenset({"step", "epoch", "split"})
-_HEAD, _TAIL = struct.Struct("<QI"), 4  # of a record: its length and the checksum of that, and its own checksum
 
 
 class Board:
@@ -41,68 +34,42 @@ class Board:
     traceback on the terminal; here they are met where they happen.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        records: Iterable[dict[str, Any]],
-        *,
-        hyperparameters: summaries.Hyperparameters,
-        training: TrainingConfig,
-    ) -> None:
-        """Open a new file in `folder` that begins with `records`, and remove the former ones of this program.
-
-        An event that a former file has keeps its time. `training` says which of several validations is the best.
-        """
+    def __init__(self, folder: Path, config: Config, *, step: int) -> None:
+        """Open a new file in `folder`; what former files have from `step` on is no longer shown."""
         folder.mkdir(exist_ok=True)
-        files = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
-        former = _Former(chain.from_iterable(map(_events, files)))
-        self._training, self._progress = training, Progress()  # only for what it says of validations
-        now = time.time()
-        began = former.began or now
-        path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
+        numbers = [int(match[1]) for path in folder.iterdir() if (match := EVENTS.fullmatch(path.name))]
+        path = folder / f"events.out.tfevents.{max(numbers, default=0) + 1:08d}.nmt"
         self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._events = RecordWriter(self._file)
-        self._add(Event(wall_time=began, file_version="brain.Event:2"))
-        # Whoever has read the former files forgets their events.
-        self._add(Event(wall_time=began, step=0, session_log=SessionLog(status=SessionLog.START)))
-        self._add_values(0, summaries.started(hyperparameters, began), at=began)
-        for record in records:
-            self.write(record, at=former.times.get((record["step"], record["split"])))
-            if record["split"] == "valid" and record["step"] in former.shown:
-                self._add(former.shown[record["step"]])
-        self._ended = former.ended
-        for path in files:
-            path.unlink()
+        self._add(Event(step=step, file_version="brain.Event:2"))
+        self._add(Event(step=step, session_log=SessionLog(status=SessionLog.START)))
+        _, started, self._ended = summary.hparams(hyperparameters(config), {})
+        self._add(Event(step=step, summary=started))
 
-    def write(self, record: dict[str, Any], *, at: float | None = None) -> None:
-        """Write the numbers of a record, under the tags split/name, as measured `at` a time in seconds (None: now).
-        A number that is None was not finite.
+    def write(self, record: Mapping[str, Any], *, is_best: bool = False) -> None:
+        """Write the numbers of a record under the tags split/name, and best/name if it is the best so far.
 
-        Those of the best validation so far are under best/name, too.
+        None, which was not finite, is NaN.
         """
-        self._ended = 0.0  # it goes on, if it had ended before
-        numbers = {name: value for name, value in record.items() if name not in _NOT_SCALARS}
-        values = summaries.scalars(record["split"], numbers)
-        if record["split"] != "train":
-            # What is null, or gone from the line, is never the best, nor is it retained; but a perplexity that is null
-            # was infinite, so that the first one is the best until another is finite.
-            known = {name: value for name, value in numbers.items() if value is not None}
-            if "perplexity" in numbers:
-                known.setdefault("perplexity", math.inf)
-            if self._progress.record(defaultdict(lambda: math.nan, known), self._training):
-                values += summaries.scalars("best", numbers)
-        self._add_values(record["step"], values, at=at)
+        groups = [record["split"], *(["best"] if is_best else [])]
+        numbers = {name: math.nan if record[name] is None else record[name] for name in record.keys() - _NOT_SCALARS}
+        values = [
+            Summary.Value(tag=f"{group}/{name}", simple_value=number)
+            for group in groups
+            for name, number in sorted(numbers.items())
+        ]
+        self._add(Event(step=record["step"], summary=Summary(value=values)))
 
     def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
-        """Write what is shown of a validation besides its record, which is written before it."""
-        values = [*summaries.gradient_norms(gradient_norms), *summaries.samples(samples, self._fonts)]
-        if values:
-            self._add_values(step, values)
+        """Write what is shown of a validation besides its record."""
+        if gradient_norms:
+            self._add(Event(step=step, summary=_norms(gradient_norms)))
+        for shown in _pictures(samples, self._fonts):
+            self._add(Event(step=step, summary=shown))
 
     def end(self, step: int) -> None:
         """Write that the run has come to its end."""
-        at = self._ended or time.time()
-        self._add_values(step, summaries.ended(at), at=at)
+        self._add(Event(step=step, summary=self._ended))
 
     def save(self) -> None:
         """Have the disk hold what was written so far: a saved state will count on it."""
@@ -118,43 +85,48 @@ class Board:
         except ImportError:  # matplotlib, which writes the labels of pictures
             return None
 
-    def _add_values(self, step: int, values: summaries.Values, *, at: float | None = None) -> None:
-        self._add(Event(wall_time=at or time.time(), step=step, summary=Summary(value=values)))
-
     def _add(self, event: Event) -> None:
+        event.wall_time = time.time()
         self._events.write(event.SerializeToString())
         self._file.flush()
 
 
-class _Former:
-    """What the events of former files have that metrics.jsonl does not."""
-
-    def __init__(self, events: Iterable[Any]) -> None:
-        self.began = self.ended = 0.0  # seconds; 0: not known
-        self.times: dict[tuple[int, str], float] = {}  # when the record of a step and split was written
-        self.shown: dict[int, Any] = {}  # the event with what is shown of the validation at a step
-        for event in events:
-            first = event.summary.value[0]
-            self.began = min(event.wall_time, self.began or math.inf)
-            if first.WhichOneof("value") == "simple_value":
-                self.times[event.step, first.tag.partition("/")[0]] = event.wall_time
-            elif summaries.is_shown(first):
-                self.shown[event.step] = event
-            elif summaries.is_end(first):
-                self.ended = event.wall_time
+def hyperparameters(config: Config) -> dict[str, bool | float | str]:
+    """The keys of a configuration by which runs are compared, with dots between sections: all but names and files."""
+    of_data = {"source_language", "target_language", "train", "valid", "watch", "cache_folder"}
+    values = config.model_dump(mode="json", exclude={"name": True, "data": of_data})
+    return dict(_leaves(values.items()))
 
 
-def _events(path: Path) -> Iterator[Any]:
-    """The events that hold values, up to where the file is damaged or cut short."""
-    content = path.read_bytes()
-    position = 0
-    while position + _HEAD.size <= len(content):
-        length, _ = _HEAD.unpack_from(content, position)
-        start = position + _HEAD.size
-        position = start + length + _TAIL
-        try:
-            event = Event.FromString(content[start : start + length])
-        except DecodeError:
-            return
-        if position <= len(content) and event.summary.value:
-            yield event
+def _leaves(section: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, bool | float | str]]:
+    for key, value in section:
+        if isinstance(value, dict):
+            yield from _leaves((f"{key}.{name}", inner) for name, inner in value.items())
+        elif value is not None:
+            yield key, value if isinstance(value, bool | int | float) else str(value)
+
+
+def _norms(counts: Counts) -> Any:
+    """The histogram of gradient norms; their sums are those of the middles of the buckets."""
+    lows, highs, norms = zip(*histogram(counts), strict=True)
+    middles = [(low + high) / 2 for low, high in zip(lows, highs, strict=True)]
+    total, squares = (
+        sum(number * middle**power for number, middle in zip(norms, middles, strict=True)) for power in (1, 2)
+    )
+    return summary.histogram_raw(
+        "train/gradient_norms", lows[0], highs[-1], sum(norms), total, squares, list(highs), list(norms)
+    )
+
+
+def _pictures(samples: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:
+    """The text of each sample and the picture of its attention, where there is any; numbered from 1.
+
+    Only the first LONGEST pieces of a translation are in the picture: a model that has learned little may not end.
+    """
+    digits = len(str(len(samples)))
+    for number, sample in enumerate(samples, 1):
+        yield summary.text(f"translation/{number:0{digits}}", as_markdown(sample))
+        if sample.weights is not None and sample.weights.size:
+            pieces, weights = sample.target_pieces[:LONGEST], sample.weights[:LONGEST]
+            picture = heat_map(sample.source_pieces, pieces, weights, fonts=fonts)
+            yield summary.image(f"attention/{number:0{digits}}", picture, dataformats="HWC")

@@ -1,10 +1,9 @@
-"""What a run tells: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
+"""The measurements of a run: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
 
 A resumed run cuts metrics.jsonl back to the saved state, so that an interrupted run leaves the file of an
-uninterrupted one; TensorBoard's file follows metrics.jsonl. Every line of a damaged file that can be read is kept.
+uninterrupted one. Every line of a damaged file that can be read is kept.
 """
 
-import hashlib
 import json
 import math
 import os
@@ -15,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
+from nmt.errors import counted
 from nmt.evaluation import metrics
-from nmt.evaluation.measurements import measurement
-from nmt.files import open_refusing_links, written_atomically
+from nmt.evaluation.measurements import Record, measurement
+from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.gradient_norms import Counts
-from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD
+from nmt.training.progress import Progress
+from nmt.training.run_files import METRICS, TENSORBOARD
 from nmt.training.samples import Sample
-from nmt.training.summaries import hyperparameters
 
-Saved = Callable[[int, str], bool]  # whether a state has the record of a step and split behind it
 Log = Callable[[str], None]
-_LONGEST = 1 << 16  # bytes of a line; a record has some hundred
 _LARGE = 1e6  # from here on, a number has an exponent in the log
 _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoints"}
 
@@ -34,20 +32,20 @@ _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoint
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, config: Config, state: Mapping[str, Any], saved: Saved, log: Log) -> None:
-        """Continue `folder`'s records: of those in metrics.jsonl, the ones before the state that is resumed from.
+    def __init__(self, folder: Path, config: Config, state: Mapping[str, Any], progress: Progress, log: Log) -> None:
+        """Continue `folder`'s records: of those in metrics.jsonl, the ones that the run had written at `progress`.
 
-        `saved` says which these are; `state` has what `saved` returned then, among others, and is empty for a new run.
-        `log` is told of damage.
+        `state` has what `saved` returned then, among others, and is empty for a new run. `log` is told of damage.
         """
         self._path = folder / METRICS
-        self._digest = hashlib.blake2b(digest_size=16)
-        self._board = Board(
-            folder / TENSORBOARD,
-            _resumed(folder, state, self._digest, saved, log),
-            hyperparameters=hyperparameters(config),
-            training=config.training,
-        )
+        lines = _saved_lines(self._path, state, progress, log)
+        self._digest = new_digest(b"".join(lines))
+        is_shown = progress.validated == progress.update  # all of that step
+        step = progress.update + is_shown
+        self._board = Board(folder / TENSORBOARD, config, step=step)
+        for record in map(json.loads, lines):
+            if record["step"] >= step:
+                self._board.write(record)
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
     def saved(self) -> dict[str, Any]:
@@ -57,17 +55,20 @@ class Records:
         os.fsync(self._file.fileno())
         return {"recorded": self._path.stat().st_size, "recorded_digest": self._digest.hexdigest()}
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
+    def write(self, record: Record, *, is_best: bool = False) -> None:
+        """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null.
+
+        `is_best`: whether it is that of the best model so far.
+        """
         record = {name: _finite(value) for name, value in record.items()}
         line = json.dumps(record) + "\n"
         self._digest.update(line.encode())
         self._file.write(line)
         self._file.flush()
-        self._board.write(record)
+        self._board.write(record, is_best=is_best)
 
     def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
-        """Show, in TensorBoard alone, what a validation has besides its record, which is written before it."""
+        """Show, in TensorBoard alone, what a validation has besides its record."""
         self._board.show(step, samples, gradient_norms)
 
     def end(self, step: int) -> None:
@@ -79,52 +80,30 @@ class Records:
             self._file.close()
 
 
-def _resumed(
-    folder: Path, state: Mapping[str, Any], digest: "hashlib.blake2b", saved: Saved, log: Log
-) -> list[dict[str, Any]]:
-    """Leave in the file the records that were `saved`, and return them; `digest` is told of their lines.
+def _saved_lines(path: Path, state: Mapping[str, Any], progress: Progress, log: Log) -> list[bytes]:
+    """Leave in the file the records that had been written at `progress`, and return their lines.
 
-    A line that cannot be read is moved to another file; the others stay.
+    A line that cannot be read is left out; the others stay. The last one may have been cut short by a kill.
     """
-    path, size = folder / METRICS, state.get("recorded", 0)
-    kept: list[bytes] = []
-    records: list[dict[str, Any]] = []
-    damaged: list[tuple[int, int]] = []  # places, as they may be large
-    end = end_of_kept = 0
     with open_refusing_links(path, "a+b") as file:
         file.seek(0)
-        for line in iter(lambda: file.readline(_LONGEST), b""):
-            start, end = end, end + len(line)
-            record = measurement(line)
-            if record is None:
-                if start < size or line.endswith(b"\n"):  # else a process was killed while it wrote it
-                    damaged.append((start, len(line)))
-            elif saved(record["step"], record["split"]):
-                kept.append(line)
-                digest.update(line)
-                records.append(record)
-                end_of_kept = end
-        if damaged:
-            with open_refusing_links(folder / DAMAGED, "ab") as aside:
-                for start, length in damaged:
-                    file.seek(start)
-                    aside.write(file.read(length))
-                aside.write(b"\n")
-                aside.flush()
-                os.fsync(aside.fileno())
-        size_of_kept = sum(map(len, kept))
-        if size_of_kept == end_of_kept:
-            file.truncate(end_of_kept)
-        else:
-            with written_atomically(path, "wb") as whole:
-                whole.writelines(kept)
+        lines = list(file)
+    kept, damaged = [], 0
+    for line in lines:
+        if (record := measurement(line)) is None:
+            damaged += line.endswith(b"\n")
+        elif progress.is_after(record["step"], record["split"]):
+            kept.append(line)
+    if kept != lines:
+        with written_atomically(path, "wb") as file:
+            file.writelines(kept)
     if damaged:
-        log(f"{path}: has lines that cannot be read; they are in {DAMAGED} now, and all others stay")
-    elif size_of_kept < size:
-        log(f"{path}: has become shorter since the state was saved; what is left stays")
-    elif digest.hexdigest() != state.get("recorded_digest", digest.hexdigest()):  # absent from earlier versions' states
-        log(f"{path}: has been changed since the state was saved; it stays as it is")
-    return records
+        log(f"warning: {path}: left out {counted(damaged, 'line')} that cannot be read; all others stay")
+    elif sum(map(len, kept)) < state.get("recorded", 0):
+        log(f"warning: {path}: has become shorter since the state was saved; what is left stays")
+    elif state and new_digest(b"".join(kept)).hexdigest() != state["recorded_digest"]:
+        log(f"warning: {path}: has been changed since the state was saved; it stays as it is")
+    return kept
 
 
 def readable(record: dict[str, Any]) -> str:

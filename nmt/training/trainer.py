@@ -204,12 +204,12 @@ class Trainer:
         skipped = {"skipped_updates": self.progress.skipped} if self.progress.skipped else {}
         self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate, **skipped})
 
-    def _record(self, split: str, numbers: dict[str, float]) -> None:
+    def _record(self, split: str, numbers: dict[str, float], *, is_best: bool = False) -> None:
         epoch = self.progress.epochs(self.batches_in_epoch)
         seconds = round(self.progress.seconds, 3)
         record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
         if self.records is not None:
-            self.records.write(record)
+            self.records.write(record, is_best=is_best)
         self.log(readable(record))
 
     def _validate(self) -> None:
@@ -229,7 +229,7 @@ class Trainer:
         is_best = progress.record(metrics, self.settings)
         self._may_be_chosen(metrics)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
-        self._record("valid", metrics)
+        self._record("valid", metrics, is_best=is_best)
         if self.records is not None:
             self.records.show(progress.update, samples, progress.gradient_norms)
         progress.gradient_norms = {}
@@ -335,10 +335,10 @@ class Trainer:
             return False
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
-            self._record("average", metrics)
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
             wins = self._may_be_chosen(metrics) and is_better
+            self._record("average", metrics, is_best=wins)
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "no better than the best checkpoint"

@@ -142,28 +142,16 @@ def assert_same_state(left: Path, right: Path) -> None:
     assert mine.numbers == theirs.numbers
 
 
-def shown(run: Path) -> dict[str, list[tuple[int, Any]]]:
-    """The steps and values of each tag that TensorBoard has of a run, as they are in its files."""
-    board = _board(run)
+def shown(run: Path) -> dict[str, dict[int, Any]]:
+    """The value of each tag and step that TensorBoard shows of a run."""
+    everything = {"scalars": 0, "images": 0, "tensors": 0, "histograms": 0}
+    board = EventAccumulator(str(run / "tensorboard"), size_guidance=everything).Reload()
     tags = board.Tags()
-    images = {tag: [(event.step, event.encoded_image_string) for event in board.Images(tag)] for tag in tags["images"]}
-    others = {tag: [(event.step, event.tensor_proto) for event in board.Tensors(tag)] for tag in tags["tensors"]}
-    kinds = {tag.partition("/")[0] for tag in (*images, *others)}
-    assert kinds - {"attention"} == {"translation", "train", "_hparams_"}  # empty translations have no attention
-    return {**_scalars(board), **images, **others}
-
-
-def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
-    """The numbers alone, which can be made again from metrics.jsonl."""
-    return _scalars(_board(run))
-
-
-def _scalars(board: EventAccumulator) -> dict[str, list[tuple[int, float]]]:
-    tags = [tag for tag in board.Tags()["scalars"] if tag.rpartition("/")[2] not in TIMES]
-    return {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(tags)}
-
-
-def _board(run: Path) -> EventAccumulator:
-    everything = {"scalars": 0, "images": 0, "tensors": 0}
-    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False, size_guidance=everything)
-    return board.Reload()
+    scalars = {tag: board.Scalars(tag) for tag in sorted(tags["scalars"]) if tag.rpartition("/")[2] not in TIMES}
+    values = {tag: {event.step: event.value for event in events} for tag, events in scalars.items()}
+    images = {tag: {event.step: event.encoded_image_string for event in board.Images(tag)} for tag in tags["images"]}
+    texts = {tag: {event.step: event.tensor_proto for event in board.Tensors(tag)} for tag in tags["tensors"]}
+    norms = {tag: {event.step: event.histogram_value for event in board.Histograms(tag)} for tag in tags["histograms"]}
+    assert {tag.partition("/")[0] for tag in texts} == {"translation"}
+    assert norms.keys() == {"train/gradient_norms"}
+    return {**values, **images, **texts, **norms}

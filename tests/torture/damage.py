@@ -42,7 +42,6 @@ READS = {
     "best.safetensors": Read("training", "run/best.safetensors", "told when it is read, unless a better one came"),
     "a checkpoint": Read("training", "run/checkpoints/*", "told when it is averaged or read, unless it is removed"),
     "metrics.jsonl": Read("training", "run/metrics.jsonl", "same, or told: the lines that are lost", ("metrics",)),
-    "TensorBoard's events": Read("training", "run/tensorboard/*", "same: rebuilt from metrics.jsonl"),
     "the log": Read("training", "run/train.log", "same: never read"),
     "the lock": Read("training", "run/.lock", "same: its content is that of a job that is over"),
     "cached counts": Read("training", ".cache/corpora/*/*", CACHE, ("cache",)),
