@@ -23,7 +23,8 @@ from nmt.processes import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems
-from nmt.training.run_folder import begun_with, has_state, recorded_origin
+from nmt.training.run_files import has_state
+from nmt.training.run_folder import begun_with, recorded_origin
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,8 @@ from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
-from nmt.training.run_folder import RunFolder, has_state
+from nmt.training.run_files import has_state
+from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
@@ -196,7 +197,7 @@ def _train(
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
         progress=progress,
-        records=Records(folder.path, config, saved, progress.is_after, log) if processes.is_first else None,
+        records=Records(folder.path, config, saved, progress, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
         write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
         log=log,

@@ -5,14 +5,12 @@ Bucket k counts the norms from 2^(k/8) up to, but without, 2^((k+1)/8): neighbor
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 Counts = dict[str, int]
 """How many norms each bucket has; the keys are texts, as those of JSON objects are."""
 
 _OCTAVE = 8  # buckets
 _LEAST = -40  # the power of 2 below which all norms share a bucket, 0 too
-_MOST = 1024  # no float is larger than this power of 2
 
 
 def count(counts: Counts, norm: float) -> None:
@@ -28,13 +26,3 @@ def histogram(counts: Mapping[str, int]) -> list[tuple[float, float, int]]:
         (2.0 ** (bucket / _OCTAVE), 2.0 ** ((bucket + 1) / _OCTAVE), numbers.get(bucket, 0))
         for bucket in range(min(numbers), max(numbers) + 1)
     ]
-
-
-def is_counts(counts: Any) -> bool:
-    """Whether these are counts, with buckets that a norm falls into."""
-    return isinstance(counts, dict) and all(
-        bucket in _BUCKETS and type(norms) is int and 0 < norms < 1 << 53 for bucket, norms in counts.items()
-    )
-
-
-_BUCKETS = frozenset(map(str, range(_OCTAVE * _LEAST, _OCTAVE * _MOST - 1)))  # so that upper edges are finite, too

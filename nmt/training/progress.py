@@ -206,12 +206,9 @@ class Progress:
     def from_json(cls, saved: dict[str, Any], *, rank: int = 0) -> "Progress":
         """What process `rank` resumes from: the saved padding is that of all processes; only the first counts it."""
         window = Window(**saved["window"])
-        if not window.sentences:  # of a version that had the mean of each update
-            window.risk = None
         if rank:
             window.padding = window.positions = 0
-        best = [Scored(*entry) for entry in saved["best"]]  # once without a loss
-        return cls(**{**saved, "window": window, "best": best})
+        return cls(**{**saved, "window": window, "best": [Scored(*entry) for entry in saved["best"]]})
 
 
 def _found(metrics: Mapping[str, float], metric: str, *, is_good: bool) -> tuple[float, float]:

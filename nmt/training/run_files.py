@@ -6,28 +6,20 @@ its state. Anything else is a model, a record of one, or somebody else's file.
 
 import re
 from collections.abc import Iterator
-from os.path import lexists
 from pathlib import Path
 
 from nmt.config import dump_config, parse_config
 from nmt.errors import UserError, first_of
-from nmt.evaluation.measurements import FILE, measurement
+from nmt.evaluation.measurements import FILE
+from nmt.files import is_unfinished
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
 PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
 METRICS, TENSORBOARD, ORIGIN = FILE, "tensorboard", "init_from.safetensors"
-DAMAGED = f"{METRICS}.damaged"  # lines of METRICS that cannot be read
+EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{8})\.nmt")  # our own files in TENSORBOARD, in their order
 STATES = (STATE, PREVIOUS_STATE)
-FILES = (*STATES, BEST, METRICS, DAMAGED, ORIGIN, CONFIG, LOG, LOCK)
-EVENTS = re.compile(r"events\.out\.tfevents\.[0-9]+\.[0-9]{6}\..+\.[0-9]+")  # other programs' have no microseconds
-_CHECKPOINT = re.compile(r"update-([0-9]{8,15})\.safetensors")
-# Ours until they are whole; versions before this one put the number of a process in the place of what is random.
-_UNFINISHED = re.compile(
-    r"(config\.yaml|metrics\.jsonl|(state|state\.1|best|init_from|update-[0-9]{8,15})\.safetensors)"
-    r"\.([0-9a-f]{32}|[0-9]+)\.partial"
-)
-_LONGEST = 1 << 20  # bytes of a configuration that is looked at
+_CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
 
 
 def checkpoint_name(update: int) -> str:
@@ -35,56 +27,63 @@ def checkpoint_name(update: int) -> str:
     return f"update-{update:08d}.safetensors"
 
 
+def has_state(path: Path) -> bool:
+    """Whether there is something to resume; one of the two states may be missing for a moment."""
+    return any((path / name).exists() for name in STATES)
+
+
 def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
     """The checkpoints in a run's folder, with their updates: only files named exactly as a run names them."""
     for file in _inside(path / CHECKPOINTS):
-        match = _CHECKPOINT.fullmatch(file.name)
-        if match and _is_own(file) and file.name == checkpoint_name(int(match[1])):
+        if (match := _CHECKPOINT.fullmatch(file.name)) and _is_own(file):
             yield int(match[1]), file
 
 
 def unfinished(path: Path) -> list[Path]:
     """Unfinished files in a run's folder, from processes that were killed while writing."""
-    folders = (path, path / CHECKPOINTS)
-    return [file for folder in folders for file in _inside(folder) if _UNFINISHED.fullmatch(file.name) if _is_own(file)]
+    single = {CONFIG, METRICS, BEST, ORIGIN, *STATES}
+    found = []
+    for file in (*_inside(path), *_inside(path / CHECKPOINTS)):
+        name = file.name.removesuffix(".partial").rpartition(".")[0]
+        is_of_a_run = name in single or _CHECKPOINT.fullmatch(name)
+        if is_of_a_run and is_unfinished(file.name, of=name) and _is_own(file):
+            found.append(file)
+    return found
 
 
 def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
-    single = [path / name for name in (*STATES, BEST, METRICS, DAMAGED, ORIGIN)]
+    single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
     several = [file for _, file in checkpoints(path)]
-    events = [file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name) and _is_own(file)]
-    return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *events]
+    return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
 
 
 def others(path: Path) -> list[str]:
     """The names of files that no run put there."""
-    ours = {file.relative_to(path).as_posix() for file in (*removable(path), *unfinished(path))}
-    ours |= {CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD}
-    folders = [path, path / CHECKPOINTS, path / TENSORBOARD]
-    names = (file.relative_to(path).as_posix() for folder in folders for file in _inside(folder))
-    return [name for name in names if name not in ours]
+    stay = {path / name for name in (CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD)}
+    return _names(path, {*removable(path), *unfinished(path), *stay})
 
 
-def at_stake(path: Path, *, begun: bool, text: str, cache: Path | None) -> list[str]:
+def at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
     """The names of files in a folder without a state that a new run must keep.
 
-    `begun`: whether a run was started here before, which left a lock. `text` is the configuration to be written.
-    `cache`: a folder, perhaps inside this one, that an earlier start may have filled.
+    `text` is the configuration to be written; `cache` a folder, perhaps inside this one, that an earlier start may have
+    filled. An earlier start has left a lock.
     """
-    spared = [*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / TENSORBOARD)]
-    of_a_start = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
+    ours = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
     if cache is not None:
         beside = {cache.absolute(), *cache.absolute().parents}
-        of_a_start |= {file for file in spared if file.absolute() in beside}
-    if begun:
-        of_a_start |= {path / LOG, path / ORIGIN}
-        of_a_start |= {file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name)}
-        if _is_of_training_only(path / METRICS):
-            of_a_start.add(path / METRICS)
-    if _is_no_loss(path / CONFIG, text, begun=begun):
-        of_a_start.add(path / CONFIG)
-    return [file.relative_to(path).as_posix() for file in spared if file not in of_a_start]
+        ours |= {file for file in _inside(path) if file.absolute() in beside}
+    config = _text(path / CONFIG)
+    if (path / LOCK).exists():
+        ours |= {path / LOG, path / ORIGIN, *_events(path)}
+        if '"valid"' not in _text(path / METRICS):  # a run saves its state before it validates
+            ours.add(path / METRICS)
+        if _is_written_by_a_run(config):
+            ours.add(path / CONFIG)
+    if config == text:
+        ours.add(path / CONFIG)
+    return _names(path, ours)
 
 
 def listed(names: list[str], most: int = 3) -> str:
@@ -92,42 +91,30 @@ def listed(names: list[str], most: int = 3) -> str:
     return ", ".join(first_of(names, most))
 
 
-def check_kinds(path: Path) -> None:
-    """Raise UserError where a folder stands in the place of a file, or a file in the place of a folder."""
-    if lexists(path) and not path.is_dir():
-        raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
-    for name in (CHECKPOINTS, TENSORBOARD):
-        if lexists(path / name) and not (path / name).is_dir():
-            raise UserError(f"{path / name}: is not a folder, but has the name of a folder of the run; rename it")
-    models = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
-    for file in (*(path / name for name in FILES), *models):
-        if lexists(file) and not file.is_file():
-            what = "a folder" if file.is_dir() else "not a regular file"
-            raise UserError(f"{file}: is {what}, but has the name of a file of the run; rename it")
+def _names(path: Path, ours: set[Path]) -> list[str]:
+    """The names of all files in a run's folder but `ours`."""
+    inside = [file for folder in (path, path / CHECKPOINTS, path / TENSORBOARD) for file in _inside(folder)]
+    return [file.relative_to(path).as_posix() for file in inside if file not in ours]
 
 
-def _is_of_training_only(path: Path) -> bool:
-    """Whether these are records of a run that has not validated; the last one may be incomplete.
-
-    A run saves its state before it validates.
-    """
+def _is_written_by_a_run(config: str) -> bool:
     try:
-        with open(path, "rb") as file:
-            lines = iter(lambda: file.readline(_LONGEST), b"")
-            records = ((line, measurement(line)) for line in lines)
-            return all(record["split"] == "train" if record else not line.endswith(b"\n") for line, record in records)
-    except OSError:
+        return dump_config(parse_config(config)) == config
+    except UserError:
         return False
 
 
-def _is_no_loss(path: Path, text: str, *, begun: bool) -> bool:
-    """Whether a configuration may be replaced by `text`: it is the same, or an earlier start wrote it."""
+def _text(path: Path) -> str:
+    """The text of a file, with its line ends; empty if it cannot be read."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            there = file.read(_LONGEST)
-        return there == text or (begun and dump_config(parse_config(there)) == there)
-    except (OSError, UnicodeDecodeError, UserError):
-        return False
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _events(path: Path) -> list[Path]:
+    return [file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name) and _is_own(file)]
 
 
 def _inside(folder: Path) -> list[Path]:

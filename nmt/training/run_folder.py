@@ -8,7 +8,7 @@ can be resumed whatever becomes of that model.
 import filecmp
 import os
 import shutil
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,25 +19,31 @@ from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
 from nmt.training import run_files
-from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, STATES
+from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, has_state
 
 
 def begun_with(folder: Path) -> Config | None:
     """The configuration of the run in `folder`; None if there is none that can be read."""
     try:
         return parse_config((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, UserError):  # told when the run is resumed, if there is one
+    except (OSError, UnicodeDecodeError, UserError):  # reported when the run is resumed, if there is one
         return None
+
+
+def recorded_origin(path: Path) -> Path | None:
+    """The copy of the model that the run in the folder `path` started from; None when there is none."""
+    copy = path / ORIGIN
+    return copy if copy.is_file() else None
 
 
 class _Start(NamedTuple):
     """What a new run begins with."""
 
-    text: str  # the configuration
+    config: Config
+    text: str  # of the configuration
     config_file: Path | None  # the file that it was read from
-    origin: Path | None
+    origin: Path | None  # the model that it starts from
     job: str | None
-    cache: Path | None  # where the configuration puts it; it may be inside the folder
 
 
 class RunFolder:
@@ -52,7 +58,7 @@ class RunFolder:
         self.state_path, self.previous_state_path = path / STATE, path / PREVIOUS_STATE
         self.best_path = path / BEST
         self.origin_path = path / ORIGIN  # a copy of the model that the run started from, where it is a fine-tuning
-        self.warnings: list[str] = []  # to be told
+        self.warnings: list[str] = []  # for the log
         self._lock = lock
         self._is_new = is_new
         self._instead: _Start | None = None  # what `overwrite` begins
@@ -80,18 +86,18 @@ class RunFolder:
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
         (with the differences), or a run although neither `resume` nor `overwrite` was asked for.
         """
-        start = _Start(dump_config(config), config_file, origin, job, config.data.cache_folder)
+        start = _Start(config, dump_config(config), config_file, origin, job)
+        is_new = not path.exists()
         try:
-            run_files.check_kinds(path)
-            begun, is_new = (path / LOCK).exists(), not path.exists()
             if not has_state(path):
-                _check_spared(path, start, begun=begun, overwrite=overwrite)  # before anything is made
-            (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+                _check_spared(path, start, overwrite=overwrite)  # before anything is made
+            for made in (path, path / CHECKPOINTS):
+                made.mkdir(parents=True, exist_ok=True)
             lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
+            folder = cls(path, lock, is_new=is_new)
             try:
-                folder = cls(path, lock, is_new=is_new)
-                folder._take()
-                folder._settle(config, start, resume=resume, overwrite=overwrite, begun=begun)
+                folder._take_lock()
+                folder._decide(start, resume=resume, overwrite=overwrite)
             except BaseException:
                 lock.close()
                 raise
@@ -140,35 +146,7 @@ class RunFolder:
         stay = run_files.listed(run_files.others(self.path))
         return f"overwriting {self.path}: removed {names or 'nothing'}" + (f"; left alone {stay}" if stay else "")
 
-    def _settle(self, config: Config, start: _Start, *, resume: bool, overwrite: bool, begun: bool) -> None:
-        for path in run_files.unfinished(self.path):
-            path.unlink()
-        self._lock.seek(0)
-        again = start.job is not None and self._lock.read() == start.job
-        if overwrite and not (again and has_state(self.path)):
-            _check_spared(self.path, start, begun=begun, overwrite=True)
-            self._instead = start
-        elif not has_state(self.path):
-            _check_spared(self.path, start, begun=begun, overwrite=False)
-            self._begin(start)
-        else:
-            self._check_origin(start.origin)
-            self._check_same(config, start, resume=resume or again)
-            self._claim(start.job)
-
-    def _begin(self, start: _Start) -> None:
-        self._keep_origin(start.origin)  # before the configuration, which is what makes the folder a run
-        with written_atomically(self.config_path) as file:
-            file.write(start.text)
-        self._claim(start.job)
-
-    def _claim(self, job: str | None) -> None:
-        """Note which job the run belongs to."""
-        self._lock.truncate(0)
-        self._lock.write(job or "")
-        self._lock.flush()
-
-    def _take(self) -> None:
+    def _take_lock(self) -> None:
         """Lock the folder. Raises UserError when another process has."""
         free = locked(self._lock.fileno())
         if free is None:
@@ -178,37 +156,67 @@ class RunFolder:
         elif not free:
             raise UserError(f"{self.path}: in use by another training; wait for it, stop it, or give another --output")
 
-    def _check_same(self, config: Config, start: _Start, *, resume: bool) -> None:
-        saved = self._saved_config()
-        if resume and (moved := moved_files(saved, config)) is not None:
-            self._note_moved(moved)
+    def _decide(self, start: _Start, *, resume: bool, overwrite: bool) -> None:
+        """Begin a run, or resume or refuse the one that is there; one that is to be overwritten is not touched yet."""
+        for path in run_files.unfinished(self.path):
+            path.unlink()
+        self._lock.seek(0)
+        is_of_this_job = start.job is not None and self._lock.read() == start.job
+        if overwrite and not (is_of_this_job and has_state(self.path)):
+            _check_spared(self.path, start, overwrite=True)
+            self._instead = start
+        elif has_state(self.path):
+            self._check_origin(start.origin)
+            self._check_same(start, resume=resume or is_of_this_job)
+            self._claim(start.job)
+        else:
+            self._begin(start)
+
+    def _begin(self, start: _Start) -> None:
+        if start.origin is None:
+            self.origin_path.unlink(missing_ok=True)
+        elif not self._started_from(start.origin):
+            with open(start.origin, "rb") as model, written_atomically(self.origin_path, "wb") as copy:
+                shutil.copyfileobj(model, copy)
+        with written_atomically(self.config_path) as file:  # last: it is what makes the folder a run
+            file.write(start.text)
+        self._claim(start.job)
+
+    def _claim(self, job: str | None) -> None:
+        """Note which job the run belongs to."""
+        self._lock.truncate(0)
+        self._lock.write(job or "")
+        self._lock.flush()
+
+    def _check_same(self, start: _Start, *, resume: bool) -> None:
+        """Raise UserError unless the run is to be resumed, and is of the same configuration, apart from paths."""
+        try:
+            saved = parse_config(self.config_path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, UserError) as error:
+            raise UserError(
+                f"{self.config_path}: cannot be read ({error}), without which the run cannot be resumed; put it back, "
+                "give another --output, or --overwrite to remove that run"
+            ) from error
+        if resume and (moved := moved_files(saved, start.config)) is not None:
             self._saved = saved
+            self._note_moved(moved)
             is_users = start.config_file is not None and self.config_path.samefile(start.config_file)
-            if not is_users and differences(saved, config):
-                self._moved = dump_config(self.as_begun(config))
-            return
-        changes = differences(saved, config)
-        if changes:
-            shown = "".join(f"\n  {change}" for change in changes)
-            inherited = all(change.startswith(("model.", "subwords.")) for change in changes)
-            hint = (
-                ""
-                if self.origin_path.exists() or not inherited
-                else (f" (or, if it began with --init-from, put back {self.origin_path}, from which these keys came)")
-            )
-            longer = all(change.startswith(("training.max_epochs:", "training.max_updates:")) for change in changes)
-            onward = f" (with --init-from {self.path} to train its best model further)" if longer else ""
+            if not is_users and differences(saved, start.config):
+                self._moved = dump_config(self.as_begun(start.config))
+        elif changes := differences(saved, start.config):
+            is_longer = all(change.startswith(("training.max_epochs:", "training.max_updates:")) for change in changes)
+            onward = f" (with --init-from {self.path} to train its best model further)" if is_longer else ""
             raise UserError(
                 f"{self.path}: holds a run of another configuration; undo the changes to resume it, give another "
-                f"--output{onward}, or --overwrite to remove that run{hint}. The differences:{shown}"
+                f"--output{onward}, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(changes)
             )
-        if not resume:
+        else:
             raise UserError(
                 f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
                 "--output, or --overwrite to remove that run"
             )
 
-    def _note_moved(self, keys: Sequence[str]) -> None:
+    def _note_moved(self, keys: list[str]) -> None:
         vectors = [key for key in keys if key.startswith("model.embeddings.")]
         if read := [key for key in keys if key not in vectors]:
             files = f"files at other paths, which must be the same as before: {', '.join(read)}"
@@ -230,28 +238,6 @@ class RunFolder:
             with written_atomically(self.config_path) as file:
                 file.write(self._moved)
             self._moved = None
-
-    def _saved_config(self) -> Config:
-        try:
-            return parse_config(self.config_path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.config_path}: is missing, without which the run in the folder cannot be resumed; put it back, "
-                "give another --output, or --overwrite to remove that run"
-            ) from None
-        except (UserError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"{self.config_path}: damaged ({error}); put back what was there, give another --output, or "
-                "--overwrite to remove that run"
-            ) from error
-
-    def _keep_origin(self, origin: Path | None) -> None:
-        """Make the copy of the model that the run starts from."""
-        if origin is None:
-            self.origin_path.unlink(missing_ok=True)
-        elif not self._started_from(origin):
-            with open(origin, "rb") as model, written_atomically(self.origin_path, "wb") as copy:
-                shutil.copyfileobj(model, copy)
 
     def _check_origin(self, origin: Path | None) -> None:
         """Raise UserError unless the run started from `origin`; None: any origin will do."""
@@ -277,42 +263,28 @@ class RunFolder:
                 path.unlink()
 
 
-def recorded_origin(path: Path) -> Path | None:
-    """The copy of the model that the run in the folder `path` started from; None when there is none."""
-    copy = path / ORIGIN
-    return copy if copy.is_file() else None
-
-
-def has_state(path: Path) -> bool:
-    """Whether there is something to resume; one of the two states may be missing for a moment."""
-    return any((path / name).exists() for name in STATES)
-
-
-def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) -> None:
+def _check_spared(path: Path, start: _Start, *, overwrite: bool) -> None:
     """Raise UserError when beginning a run in `path` would replace something that must be kept."""
     config = path / CONFIG
-    if start.config_file is not None and config.exists() and config.samefile(start.config_file):
-        with open(config, encoding="utf-8", errors="replace", newline="") as file:
-            if file.read() != start.text:
-                raise UserError(
-                    f"{config}: is the file given as --config, which the run would replace by the same configuration "
-                    "with all its defaults; give another --output, or move the file"
-                )
+    is_given = start.config_file is not None and config.exists() and config.samefile(start.config_file)
+    if is_given and config.read_bytes() != start.text.encode():
+        raise UserError(
+            f"{config}: is the file given as --config, which the run would replace by the same configuration "
+            "with all its defaults; give another --output, or move the file"
+        )
     if overwrite:
-        gone = run_files.removable(path)
-        if start.origin is not None and any(file.samefile(start.origin) for file in gone):
+        if start.origin is not None and any(file.samefile(start.origin) for file in run_files.removable(path)):
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
-    names = run_files.at_stake(path, begun=begun, text=start.text, cache=start.cache)
-    if not names:
-        return
-    shown = run_files.listed(names)
+    names = run_files.at_stake(path, text=start.text, cache=start.config.data.cache_folder)
     if any(name.endswith(".safetensors") for name in names):
         raise UserError(
-            f"{path}: holds models but no {STATE} from which training could go on (found {shown}); give another "
-            f"--output, put {STATE} back and give --resume, or give --overwrite to remove what a run left there"
+            f"{path}: holds models but no {STATE} from which training could go on (found {run_files.listed(names)}); "
+            f"give another --output, put {STATE} back and give --resume, or give --overwrite to remove what a run left "
+            "there"
         )
-    raise UserError(
-        f"{path}: is not empty and holds no run (found {shown}); give an empty or new --output, or --overwrite to "
-        "begin a run there, which leaves alone what no run wrote"
-    )
+    if names:
+        raise UserError(
+            f"{path}: is not empty and holds no run (found {run_files.listed(names)}); give an empty or new --output, "
+            "or --overwrite to begin a run there, which leaves alone what no run wrote"
+        )

@@ -4,7 +4,7 @@ It knows what a state says about a run, and the run's files; `checkpoint` writes
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from nmt.config import Config
 from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import linked_atomically, written_atomically
+from nmt.files import rename, written_atomically
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.products import onednn_is_exact
@@ -26,6 +26,7 @@ from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import Schedule
 from nmt.training.progress import Progress
 from nmt.training.records import Log, Records
+from nmt.training.run_files import has_state
 from nmt.training.run_folder import RunFolder
 from nmt.training.update import chosen_computing
 
@@ -68,14 +69,16 @@ class SavedStates:
         self.folder.keep_paths()
         restore(state, model=self.model, optimizer=self.optimizer, average=self._averages, rank=rank)
         saved, present = state.numbers["surroundings"], self._surroundings()
-        if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:
+        if saved["threads"] != present["threads"] and saved["processes"] == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
             before = counted(saved["threads"], "thread")
             log(f"{before} as before, not {present['threads']}: their number decides the last bits")
-        for warning in _changed(saved, present):
-            log(warning)
+        for name in present:
+            if name != "threads" and saved[name] != present[name]:
+                change = f"{name} was {saved[name]} and is {present[name]}"
+                log(f"warning: {change}: the run continues, but not bit for bit")
         progress = Progress.from_json(state.numbers["progress"], rank=rank)
-        if rank and rank >= saved.get("processes", 1):
+        if rank >= saved["processes"]:
             seed_process(self.config.seed, rank, progress.update)
         self.schedule.restore(state.numbers["schedule"])
         self.update, self._kept = progress.update, progress.kept(self.config.training)
@@ -123,23 +126,19 @@ class SavedStates:
     def _mend_best(self, progress: Progress, log: Log) -> None:
         """Restore the best model from its checkpoint, which has the same bytes, if it cannot be read.
 
-        The log says so, or why that is not possible. In a finished run it may be an average, which is left to the user.
+        In a finished run it may be an average, which is left to the user.
         """
-        if not progress.best:
+        if not progress.best or (problem := _why_unreadable(self.folder.best_path)) is None:
             return
         update = progress.best[0].update
-        best, checkpoint = self.folder.best_path, self.folder.checkpoint_path(update)
-        if (problem := _why_unreadable(best)) is None:
+        checkpoint = self.folder.checkpoint_path(update)
+        may_be_average = progress.finished is not None and self.config.training.average_best > 1
+        if may_be_average or _why_unreadable(checkpoint) is not None:
+            log(f"warning: {problem}; see whether a model in {checkpoint.parent} can take its place")
             return
-        if (other := _why_unreadable(checkpoint)) is not None:
-            log(f"warning: {problem}; nor can it be restored from its checkpoint ({other})")
-        elif progress.finished is not None and self.config.training.average_best > 1:
-            source = f"the best of the checkpoints, of which it may have been an average, is {checkpoint}"
-            log(f"warning: {problem}; {source}")
-        else:
-            with open(checkpoint, "rb") as model, written_atomically(best, "wb") as copy:
-                shutil.copyfileobj(model, copy)
-            log(f"warning: {problem}; restored from its checkpoint, of update {update:,}")
+        with open(checkpoint, "rb") as model, written_atomically(self.folder.best_path, "wb") as copy:
+            shutil.copyfileobj(model, copy)
+        log(f"warning: {problem}; restored from its checkpoint, of update {update:,}")
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""
@@ -156,15 +155,6 @@ class SavedStates:
         }
 
 
-def _changed(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
-    """A warning for each of the surroundings, but the threads, that has changed."""
-    if saved.keys() < present.keys():
-        yield "warning: the state was saved by an older version: the run continues, but not bit for bit"
-    for name, now in present.items():
-        if name != "threads" and saved.get(name, now) != now:
-            yield f"warning: {name} was {saved[name]} and is {now}: the run continues, but not bit for bit"
-
-
 def saved_state(folder: RunFolder, processes: Processes, log: Log) -> State | None:
     """The state that the run in the folder goes on from: the newest, or the one before it where that is damaged or
     gone, which then takes its place; None where there is none. To be called in all processes.
@@ -179,30 +169,25 @@ def saved_state(folder: RunFolder, processes: Processes, log: Log) -> State | No
 
 
 def _first_readable(folder: RunFolder, log: Log) -> State | None:
-    newest, previous = folder.state_path, folder.previous_state_path
-    if not newest.exists() and not previous.exists():
-        return None
-    problem = f"{newest}: is gone"
-    if newest.exists():
+    problems = []
+    for path in (folder.state_path, folder.previous_state_path):
+        if not path.exists():
+            problems.append(f"{path}: is gone")
+            continue
         try:
-            return read_state(newest)
+            state = read_state(path)
         except DamagedFile as error:
-            problem = str(error)
-        except UserError as error:
-            if not previous.exists():
-                raise
-            raise UserError(f"{error}; without this file the run goes on from {previous}, the state before") from error
+            problems.append(str(error))
+            continue
+        if problems:
+            rename(path, folder.state_path)
+            update = state.numbers["progress"]["update"]
+            log(f"warning: {problems[0]}; going on from the state before it, of update {update:,}")
+        return state
+    if not has_state(folder.path):
+        return None
     best = f", from its best model with --init-from {folder.best_path}" if folder.best_path.exists() else ""
-    way_out = f"so the run cannot be resumed; start over in another --output{best}"
-    if not previous.exists():
-        raise UserError(f"{problem}; there is no state before it, {way_out}")
-    try:
-        state = read_state(previous)
-    except UserError as error:
-        raise UserError(problem, f"{error}; neither this nor the newest state can be read, {way_out}") from error
-    linked_atomically(previous, newest)
-    log(f"warning: {problem}; going on from the state before it, of update {state.numbers['progress']['update']:,}")
-    return state
+    raise UserError(*problems, f"{folder.path}: the run cannot be resumed; start over in another --output{best}")
 
 
 def _why_unreadable(path: Path) -> str | None:

@@ -262,32 +262,6 @@ def test_two_damaged_states(tmp_path: Path, tiny: Path, train: Train, capsys: Ca
     assert {path: path.read_bytes() for path in output.rglob("*.safetensors")} == before
 
 
-def test_a_damaged_state_without_one_before(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path
-) -> None:
-    """As a run of an earlier version has it: the way out is named."""
-    output = tmp_path / "run"
-    shutil.copytree(whole, output)
-    (output / "state.1.safetensors").unlink()
-    damage(output / "state.safetensors")
-    assert train(tiny, output, *AVERAGED, "--resume") == 2
-    said = complaint(capsys)
-    assert f"{output}/state.safetensors: damaged" in said
-    assert f"start over in another --output, from its best model with --init-from {output}/best.safetensors" in said
-
-
-def test_a_file_of_another_kind_in_place_of_the_state(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path
-) -> None:
-    """It may be somebody's: it is not overwritten, and the way out is named."""
-    output = tmp_path / "run"
-    shutil.copytree(whole, output)
-    shutil.copyfile(whole / "best.safetensors", output / "state.safetensors")
-    assert train(tiny, output, *AVERAGED, "--resume") == 2
-    assert f"but a model; without this file the run goes on from {output}/state.1.safetensors" in complaint(capsys)
-    assert (output / "state.safetensors").read_bytes() == (whole / "best.safetensors").read_bytes()
-
-
 # -------------------------------------------------------------------------------------- a checkpoint that is damaged
 
 
@@ -324,7 +298,7 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
 def test_a_best_model_is_made_anew_from_its_checkpoint(
     tmp_path: Path, trained: Path, tiny: Path, train: Train, capsys: Capture, harm: Callable[[Path], None]
 ) -> None:
-    """It has the same bytes again; without its checkpoint the log says what is wrong."""
+    """It has the same bytes again."""
     output, kept = tmp_path / "run", ("training.keep_best=2", "training.keep_last=2", "--resume")
     shutil.copytree(trained, output)
     best = output / "best.safetensors"
@@ -333,19 +307,3 @@ def test_a_best_model_is_made_anew_from_its_checkpoint(
     said = capsys.readouterr().err
     assert re.search(rf"warning: {best}: .*; restored from its checkpoint, of update \d+\n", said)
     assert best.read_bytes() == (trained / "best.safetensors").read_bytes()
-    harm(best)
-    shutil.rmtree(output / "checkpoints")
-    assert train(tiny, output, *kept) == 0
-    assert re.search(rf"warning: {best}: .*; nor can it be restored from its checkpoint \(", capsys.readouterr().err)
-
-
-def test_a_best_model_that_may_have_been_an_average_is_told_only(
-    tmp_path: Path, whole: Path, tiny: Path, train: Train, capsys: Capture
-) -> None:
-    output = tmp_path / "run"
-    shutil.copytree(whole, output)
-    damage(output / "best.safetensors")
-    before = (output / "best.safetensors").read_bytes()
-    assert train(tiny, output, *AVERAGED, "--resume") == 0
-    assert "the best of the checkpoints, of which it may have been an average, is " in capsys.readouterr().err
-    assert (output / "best.safetensors").read_bytes() == before

@@ -66,20 +66,6 @@ def test_the_vocabulary_is_the_model_s_on_another_corpus(
     assert load_model(tmp_path / "run").source_subwords == load_model(trained).source_subwords
 
 
-def test_a_run_whose_first_model_is_gone_says_which_file_to_put_back(
-    tmp_path: Path, short: Path, trained: Path, train: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The keys that came from it are missing; with the file back the run is resumed."""
-    output = tmp_path / "run"
-    assert train(short, output, "training.max_epochs=1", "--init-from", trained) == 0
-    copy = (output / "init_from.safetensors").rename(tmp_path / "elsewhere")
-    assert train(short, output, "training.max_epochs=1", "--resume") == 2
-    said = capsys.readouterr().err
-    assert f"if it began with --init-from, put back {output}/init_from.safetensors, from which these keys came" in said
-    copy.rename(output / "init_from.safetensors")
-    assert train(short, output, "training.max_epochs=1", "--resume") == 0
-
-
 def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:
     assert train(short, tmp_path / "one", "training.max_epochs=1", "--init-from", trained) == 0
     copy = tmp_path / "one" / "init_from.safetensors"

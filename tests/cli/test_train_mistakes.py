@@ -199,7 +199,7 @@ def test_models_that_are_missing(tmp_path: Path, tiny: Path, train: Train, capsy
 def test_outputs_that_cannot_be_written(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert train(tiny, tmp_path / "file") == 2
-    assert "file: the output folder cannot be made, because a file of that name exists" in complaint(capsys)
+    assert "file: the output folder cannot be written (File exists)" in complaint(capsys)
     assert train(tiny, tmp_path / "file" / "run") == 2
     assert "the output folder cannot be written (Not a directory)" in complaint(capsys)
     (tmp_path / "others").mkdir()
@@ -222,24 +222,14 @@ def test_permission_lost(
 ) -> None:
     """The file that cannot be opened for writing is named, and the folder can be used once it is mended."""
 
-    def refused(self: RunFolder, origin: Path | None) -> None:
+    def refused(self: RunFolder, start: object) -> None:
         raise PermissionError(13, "Permission denied", str(self.config_path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "_keep_origin", refused)
+        patch.setattr(RunFolder, "_begin", refused)
         assert train(tiny, tmp_path / "run") == 2
     assert "config.yaml: the output folder cannot be written (Permission denied)" in complaint(capsys)
     assert train(tiny, tmp_path / "run", "training.max_updates=1") == 0
-
-
-def test_a_log_that_is_a_folder(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
-    output = tmp_path / "run"
-    assert train(tiny, output, "training.max_updates=1") == 0
-    (output / "train.log").unlink()
-    (output / "train.log").mkdir()
-    capsys.readouterr()
-    assert train(tiny, output, "training.max_updates=1", "--resume") == 2
-    assert "train.log: is a folder, but has the name of a file of the run; rename it" in complaint(capsys)
 
 
 def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own_config: Path, train: Train, capsys: Capture) -> None:
@@ -263,7 +253,7 @@ def test_a_damaged_folder_is_not_resumed(
     assert "state.safetensors: damaged" in complaint(capsys)
     (output / "config.yaml").write_text("name: [", encoding="utf-8")
     assert train(config, output, "--resume") == 2
-    assert "config.yaml: damaged (" in complaint(capsys)
+    assert "config.yaml: cannot be read (" in complaint(capsys)
 
 
 def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, capsys: Capture) -> None:

@@ -146,7 +146,7 @@ def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path) -> None:
     assert "thesis.tex" in errors
     code, errors = start(config, stranger / "thesis.tex").finish()
     assert code == 2
-    assert "a file of that name exists" in errors
+    assert "File exists" in errors
     busy = tmp_path / "busy"
     first = start(config, busy)
     try:

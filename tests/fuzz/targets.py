@@ -80,8 +80,8 @@ def _model(seeds: Seeds) -> SearchStrategy[bytes]:
 
 
 def _run_file(name: str, content: bytes) -> SearchStrategy[bytes]:
-    if name == "state.safetensors":
-        return tensor_files(content, {"numbers": json_texts}, {})
+    if name.startswith("state"):  # whose content is ours where the checksum is right
+        return damaged(content)
     if name.endswith(".safetensors"):
         return st.one_of(damaged(content), tensor_files(content, {"training": json_texts, "sizes": json_texts}, {}))
     if name.endswith(".jsonl"):

@@ -71,14 +71,6 @@ def test_a_failed_start_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model"]
 
 
-def test_another_process_of_a_training_changes_nothing(tmp_path: Path) -> None:
-    with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
-        with RunFolder.follow(folder.path) as followed:
-            assert followed.config_path == folder.config_path
-        fail(RunFolder.follow(folder.path))
-        assert names(folder.path) == [".lock", "checkpoints", "config.yaml"]
-
-
 @pytest.mark.parametrize("file", ["metrics.jsonl", "mine.txt"])
 def test_a_failure_removes_nothing_but_what_it_made(tmp_path: Path, file: str) -> None:
     """A run that has begun stays as it is, and a file that somebody has put there does."""
@@ -109,11 +101,9 @@ def test_the_differences_of_another_configuration(tmp_path: Path) -> None:
     for resume in (True, False):
         with pytest.raises(UserError) as raised:
             RunFolder.open(path, config(seed=2, name="other"), resume=resume)
-        assert str(raised.value) == (
-            f"{path}: holds a run of another configuration; undo the changes to resume it, give another --output, or "
-            "--overwrite to remove that run. The differences:\n"
-            "  name: 'run' there, 'other' here\n  seed: 1 there, 2 here"
-        )
+        first, *differences = str(raised.value).splitlines()
+        assert first.startswith(f"{path}: holds a run of another configuration")
+        assert differences == ["  name: 'run' there, 'other' here", "  seed: 1 there, 2 here"]
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 1
 
 
@@ -126,46 +116,13 @@ def test_how_a_run_is_prolonged(tmp_path: Path) -> None:
         RunFolder.open(path, longer, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_of_a_model"),
-    [
-        ({"model": {"embedding_size": 7}}, True),
-        ({"subwords": {"size": 9}}, True),
-        ({"model": {"embedding_size": 7}, "subwords": {"size": 9}}, True),
-        ({"model": {"embedding_size": 7}, "seed": 5}, False),
-    ],
-)
-def test_keys_that_may_have_come_from_a_model_that_is_gone(
-    tmp_path: Path, changes: dict[str, Any], is_of_a_model: bool
-) -> None:
-    path = with_state(tmp_path / "run", config())
-    hint = f"(or, if it began with --init-from, put back {path / 'init_from.safetensors'}, from which these keys came)"
-    with pytest.raises(UserError, match="another configuration") as raised:
-        RunFolder.open(path, config(**changes), resume=True)
-    assert (hint in str(raised.value)) is is_of_a_model
-    (path / "init_from.safetensors").write_bytes(b"weights")
-    with pytest.raises(UserError, match="another configuration") as raised:
-        RunFolder.open(path, config(**changes), resume=True)
-    assert hint not in str(raised.value)
-
-
-def test_strangers_are_left_alone(tmp_path: Path) -> None:
-    for name in ("thesis.tex", "thesis.partial"):
-        folder = tmp_path / name.replace(".", "_")
-        folder.mkdir()
-        (folder / name).write_text("mine", encoding="utf-8")
-        with pytest.raises(UserError, match=f"is not empty and holds no run \\(found {name}\\)"):
-            RunFolder.open(folder, config(), resume=True)
-        assert names(folder) == [name]
-
-
 def test_a_start_that_was_killed_before_its_first_state_is_begun_again(tmp_path: Path) -> None:
     """With another configuration too: metrics of training only, the log and events tell nothing that is not lost."""
     with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
         folder.log_path.write_text("started\n", encoding="utf-8")
         folder.metrics_path.write_text('{"step": 4, "split": "train", "loss": 1.5}\n{"step": 8, "sp', encoding="utf-8")
         (folder.path / "tensorboard").mkdir()
-        (folder.path / "tensorboard" / "events.out.tfevents.1700000000.123456.host.7").touch()
+        (folder.path / "tensorboard" / "events.out.tfevents.00000003.nmt").touch()
         (folder.path / "checkpoints" / f"update-00000012.safetensors.{'0' * 32}.partial").touch()
     for seed, resume in ((1, False), (2, True)):
         leave(RunFolder.open(tmp_path / "run", config(seed=seed), resume=resume))
@@ -180,8 +137,6 @@ def test_a_start_that_was_killed_before_its_first_state_is_begun_again(tmp_path:
         ("notes.txt", "mine"),
         ("tensorboard/events.out.tfevents.1700000000.host.7.0", "of another program"),
         ("metrics.jsonl", '{"step": 9, "split": "valid", "loss": 1.5}\n'),
-        ("metrics.jsonl", "damaged\n"),
-        ("metrics.jsonl.damaged", "damaged\n"),
         ("config.yaml", "# my comments\nname: run\n"),
     ],
 )
@@ -199,27 +154,10 @@ def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, c
             RunFolder.open(path, config(), resume=resume)
         assert (path / name).read_text(encoding="utf-8") == content
         assert sorted(path.rglob("*")) == before
-    with pytest.raises(UserError) as raised:
-        RunFolder.open(path, config(), resume=False)
-    assert ("holds models" in str(raised.value)) is name.endswith(".safetensors")
     (path / "zzz").touch()  # beside others, too
     with pytest.raises(UserError) as raised:
         RunFolder.open(path, config(), resume=False)
     assert ("holds models" in str(raised.value)) is name.endswith(".safetensors")
-
-
-def test_what_another_start_left_before_the_folder_was_locked_is_spared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take = RunFolder._take
-
-    def take_late(folder: RunFolder) -> None:
-        folder.best_path.write_bytes(b"model")
-        take(folder)
-
-    monkeypatch.setattr(RunFolder, "_take", take_late)
-    with pytest.raises(UserError, match=r"holds models .* \(found best\.safetensors\)"):
-        RunFolder.open(tmp_path / "run", config(), resume=False)
 
 
 def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_path: Path) -> None:
@@ -242,7 +180,7 @@ def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
     """A lone copy of another run's; an equal one may stay."""
     path = tmp_path / "run"
     path.mkdir()
-    for name in ("metrics.jsonl", "train.log", "init_from.safetensors", "tensorboard"):
+    for name in ("metrics.jsonl", "train.log", "init_from.safetensors"):
         (path / name).touch()
         with pytest.raises(UserError, match=name):
             RunFolder.open(path, config(), resume=False)
@@ -266,9 +204,9 @@ def test_one_of_two_states_is_enough_to_resume(tmp_path: Path) -> None:
 def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config())
     run = [
-        *("state.1.safetensors", "best.safetensors", "metrics.jsonl", "metrics.jsonl.damaged"),
+        *("state.1.safetensors", "best.safetensors", "metrics.jsonl"),
         *(f"checkpoints/update-{number}.safetensors" for number in ("00000500", "123456789")),
-        "tensorboard/events.out.tfevents.1700000000.123456.host.7",
+        "tensorboard/events.out.tfevents.00000003.nmt",
     ]
     mine = [
         *("notes.txt", "state.safetensors.old", "checkpoints/500", "checkpoints/update-500.safetensors"),
@@ -283,23 +221,15 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     (path / "best.safetensors").symlink_to(tmp_path / "victim")
     with RunFolder.open(path, config(seed=2), resume=False, overwrite=True) as folder:
         assert (path / "state.safetensors").exists()  # until all is there that the new run needs
-        assert folder.overwrite() is not None
+        told = folder.overwrite()
+    assert told is not None
+    for name in ["state.safetensors", *run]:
+        assert name in told
+    assert told.endswith("; left alone notes.txt, state.safetensors.old, checkpoints/500, and 5 more")
     left = {file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()}
     assert left == {".lock", "config.yaml", "train.log", *mine}
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 2
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"
-
-
-def test_what_is_overwritten_is_told_in_a_line(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config())
-    with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
-        assert folder.overwrite() == f"overwriting {path}: removed state.safetensors"
-    for number in range(12):
-        (path / "checkpoints" / f"update-{number:08d}.safetensors").touch()
-    (path / "notes.txt").touch()
-    with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
-        shown = ", ".join(f"checkpoints/update-{number:08d}.safetensors" for number in range(10))
-        assert folder.overwrite() == f"overwriting {path}: removed {shown}, and 2 more; left alone notes.txt"
 
 
 def test_the_model_to_start_from_is_not_overwritten(tmp_path: Path) -> None:
@@ -328,21 +258,6 @@ def test_a_run_is_of_the_job_that_resumed_it_last(tmp_path: Path) -> None:
     assert (path / ".lock").read_text(encoding="utf-8") == ""
 
 
-def test_a_job_that_is_started_again_before_its_first_state_overwrites_as_before(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config())
-    (path / "notes.txt").write_text("mine", encoding="utf-8")
-    for gone in ("state.safetensors", "nothing"):
-        with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
-            assert folder.overwrite() == f"overwriting {path}: removed {gone}; left alone notes.txt"
-
-
-def test_a_lock_that_holds_no_text_is_of_no_job(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config())
-    (path / ".lock").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="continue it with --resume"):
-        RunFolder.open(path, config(), resume=False, job="7")
-
-
 def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config(seed=1))
     with RunFolder.open(path, config(), resume=False, overwrite=True, job="7"):
@@ -353,29 +268,6 @@ def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Pa
     with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
         assert folder.overwrite() is None
         assert folder.state_path.read_bytes() == b"new"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("config.yaml", "state.safetensors", "best.safetensors", "metrics.jsonl", ".lock", "train.log"),
-        "checkpoints/update-00000009.safetensors",
-    ],
-)
-def test_folders_in_place_of_files(tmp_path: Path, name: str) -> None:
-    (tmp_path / "run" / name).mkdir(parents=True)
-    for overwrite in (True, False):
-        with pytest.raises(UserError, match=f"{name}: is a folder, but has the name of a file of the run"):
-            RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=overwrite)
-    assert names(tmp_path / "run") == [name.partition("/")[0]]
-
-
-@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
-def test_files_in_place_of_folders(tmp_path: Path, name: str) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / name).touch()
-    with pytest.raises(UserError, match=f"{name}: is not a folder"):
-        RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=True)
 
 
 def test_links_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
@@ -412,33 +304,17 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert folder.warnings == []
 
 
-def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config())
-    (path / "config.yaml").unlink()
-    with pytest.raises(UserError, match=r"config\.yaml: is missing, without which the run"):
-        RunFolder.open(path, config(), resume=True)
-
-
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config())
     left = [
-        *(path / f"{name}.77.partial" for name in ("config.yaml", "state.safetensors", "best.safetensors")),
-        path / "checkpoints" / "update-00000012.safetensors.77.partial",
+        *(path / f"{name}.{'0' * 32}.partial" for name in ("config.yaml", "state.safetensors", "best.safetensors")),
+        path / "checkpoints" / f"update-00000012.safetensors.{'0' * 32}.partial",
     ]
     for file in [*left, path / "notes.partial"]:
         file.write_bytes(b"half")
     with RunFolder.open(path, config(), resume=True):
         assert not any(file.exists() for file in left)
     assert (path / "notes.partial").exists()
-
-
-def test_a_process_killed_before_the_configuration_was_written(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    (folder / "checkpoints").mkdir(parents=True)
-    for name in (".lock", "config.yaml.77.partial", "init_from.safetensors", "init_from.safetensors.77.partial"):
-        (folder / name).write_bytes(b"")
-    with RunFolder.open(folder, config(), resume=False):
-        assert names(folder) == [".lock", "checkpoints", "config.yaml"]
 
 
 def test_the_model_that_a_run_starts_from(tmp_path: Path) -> None:
@@ -462,14 +338,6 @@ def test_the_model_that_a_run_starts_from(tmp_path: Path) -> None:
         RunFolder.open(scratch, config(), resume=True, origin=other)
 
 
-def test_a_start_from_scratch_forgets_the_model_of_an_earlier_start(tmp_path: Path) -> None:
-    (tmp_path / "model").write_bytes(b"weights")
-    with RunFolder.open(tmp_path / "run", config(), resume=False, origin=tmp_path / "model") as folder:
-        assert folder.origin_path.exists()
-    with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
-        assert not folder.origin_path.exists()
-
-
 def test_checkpoints_are_removed_by_number(tmp_path: Path) -> None:
     with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
         for update in (5, 12, 100_000_000):
@@ -491,9 +359,12 @@ def test_checkpoints_are_removed_by_number(tmp_path: Path) -> None:
         assert names(folder.path / "checkpoints") == sorted(kept)
 
 
-def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [None, b"", b"name: [", b"name: \xff", b"nmae: run\n"])
+def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = with_state(tmp_path / "run", config())
-    for content in (b"", b"name: [", b"name: \xff", b"nmae: run\n"):
+    if content is None:
+        (path / "config.yaml").unlink()
+    else:
         (path / "config.yaml").write_bytes(content)
-        with pytest.raises(UserError, match=r"config\.yaml: damaged \((?s:.*)--overwrite"):
-            RunFolder.open(path, config(), resume=True)
+    with pytest.raises(UserError, match=r"config\.yaml: cannot be read \((?s:.*)--overwrite"):
+        RunFolder.open(path, config(), resume=True)
