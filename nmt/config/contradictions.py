@@ -19,7 +19,6 @@ from nmt.config.schema import (
     ParallelFiles,
     PlateauSchedule,
     RateFactors,
-    SubwordsConfig,
     changed,
     existing_models,
 )
@@ -98,44 +97,28 @@ def _watched(config: Config, problems: Problems) -> None:
         problems.append(problem_at("training.validation.retain.corpus", message))
 
 
+_SETS = (("model",), ("source_model", "target_model"), ("vocabulary",), ("source_vocabulary", "target_vocabulary"))
+
+
 def _existing_models(config: Config, problems: Problems) -> None:
     subwords = config.subwords
-    keys = list(existing_models(subwords))
+    keys = tuple(existing_models(subwords))
     if subwords.joiner is not None and not set(keys) & set(VOCABULARIES):
         message = f"{in_words(subwords.joiner)} has no effect without subwords.vocabulary, of text that is cut already"
         problems.append(problem_at("subwords.joiner", message))
     if not keys:
         return
-    models = [key for key in keys if key in MODELS]
-    if models and len(models) < len(keys):
-        message = f"contradicts subwords.{models[0]}; give either sentencepiece models or vocabularies"
-        problems += [problem_at(f"subwords.{key}", message) for key in keys[len(models) :]]
-        return
-    _sides(subwords, keys, *(MODELS if models else VOCABULARIES), problems=problems)
+    if keys not in _SETS:
+        sets = ", or ".join(" and ".join(names) for names in _SETS)
+        problems.append(problem_at(f"subwords.{keys[-1]}", f"given: {' and '.join(keys)}; allowed: {sets}"))
+    elif subwords.joint != (len(keys) == 1):
+        message = f"{in_words(subwords.joint)} contradicts {' and '.join(keys)}; set {in_words(not subwords.joint)}"
+        problems.append(problem_at("subwords.joint", message))
     for key in changed(subwords, *TRAINED_SUBWORDS):
         value = getattr(subwords, key)
-        if models or (key, value) != ("type", "word"):
+        if keys[0] in MODELS or (key, value) != ("type", "word"):
             message = f"{in_words(value)} has no effect on the pieces of subwords.{keys[0]}, which exist; remove it"
             problems.append(problem_at(f"subwords.{key}", message))
-
-
-def _sides(
-    subwords: SubwordsConfig, keys: list[str], joint: str, source: str, target: str, *, problems: Problems
-) -> None:
-    """Of the keys of models, or of vocabularies, either the joint one or both others; the first of `keys` is there."""
-    sides = [key for key in keys if key != joint]
-    if joint in keys and sides:
-        message = f"contradicts subwords.{joint}; give either {joint} (joint) or {source} and {target}"
-        problems += [problem_at(f"subwords.{key}", message) for key in sides]
-    elif len(sides) == 1:
-        missing = target if sides == [source] else source
-        problems.append(problem_at(f"subwords.{sides[0]}", f"needs subwords.{missing} too"))
-    elif sides and subwords.joint:
-        message = f"true contradicts {source} and {target}, two vocabularies; set false, or give one {joint}"
-        problems.append(problem_at("subwords.joint", message))
-    elif not sides and not subwords.joint:
-        message = f"false contradicts subwords.{joint}, one vocabulary; set true, or give {source} and {target}"
-        problems.append(problem_at("subwords.joint", message))
 
 
 def _trained_models(config: Config, problems: Problems) -> None:
