@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import accumulate
@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from nmt.errors import DamagedFile, UserError, counted, first_of, refuse
 from nmt.files import UNFINISHED, written_atomically
-from nmt.processes import Processes
+from nmt.processes import ALONE, Processes
 from nmt.signals import Stopped
 
 MOST = 2000  # chunks, unless the user says how long they are: a folder of thousands of files, not of a million
@@ -213,57 +213,81 @@ def translate_chunks(
     noted with the chunks, in the first process, and 0 in the others. Raises UserError, and Stopped, which says what is
     kept.
     """
-    chunks, todo = job.chunks, job.mine()
+    chunks, mine = job.chunks, job.mine()
     processes.together(lambda: _open(job, processes, say))
+    finished = processes.together(chunks.finished)  # together: the first process may soon join and remove them
     sizes, watched = chunks.description.sizes, watched and processes.is_first
-    initial = sum(sizes[chunk] for chunk in chunks.finished().intersection(todo)) if watched else 0
-    bar: tqdm[Any]
+    initial = sum(sizes[chunk] for chunk in finished.intersection(mine))
+    bar: tqdm[Any] = tqdm(
+        total=sum(sizes[chunk] for chunk in mine), initial=initial, unit=" lines", disable=not watched
+    )
+
+    def look() -> None:
+        """Show what other processes have finished, too."""
+        if watched:
+            bar.update(sum(sizes[chunk] for chunk in chunks.finished().intersection(mine)) - bar.n)
+
     try:
-        with tqdm(
-            total=sum(sizes[chunk] for chunk in todo), initial=initial, unit=" lines", disable=not watched
-        ) as bar:
-
-            def look() -> None:
-                """Show what other processes have finished, too."""
-                if watched:
-                    bar.update(sum(sizes[chunk] for chunk in chunks.finished().intersection(todo)) - bar.n)
-
-            noted = _work(job, processes, partial(translate, bar.update), look, say)
+        with bar:
+            _translate(job, processes, finished, partial(translate, bar.update), look)
+            if not processes.is_first:
+                return 0
+            noted = _join(job, processes, partial(translate, bar.update), look, say)
     except Stopped as stop:
         stop.saved = chunks.kept()
         raise
     except UserError as error:
         *others, last = error.messages
         raise processes.once(UserError(*others, "; ".join(filter(None, (last, chunks.kept()))))) from None
-    if job.shard is None and processes.is_first and (problem := chunks.remove()):
+    if job.shard is None and (problem := chunks.remove()):
         say(f"warning: {problem}; delete it")
     return noted
 
 
-def _work(
+def _translate(
+    job: Job,
+    processes: Processes,
+    finished: Container[int],
+    translate: Callable[[int, int, Mapping[str, str]], int],
+    look: Callable[[], object],
+) -> None:
+    """Translate the chunks of this process that are not finished."""
+    chunks = job.chunks
+    todo = [chunk for chunk in job.mine()[processes.rank :: processes.size] if chunk not in finished]
+    if todo:
+        with _usable(str(chunks.path)):
+            chunks.make()  # once: where another command has removed it, it is not made again
+    for chunk in todo:
+        files = {kind: str(chunks.file(chunk, kind)) for kind in chunks.description.kinds}
+        noted = translate(*chunks.span(chunk), files)
+        refuse(_changes(job.texts))  # before a record vouches for the chunk
+        with _usable(str(chunks.path)):
+            chunks.finish(chunk, noted=noted, shards=0 if job.shard is None else job.shard.of)
+        look()
+
+
+def _join(
     job: Job,
     processes: Processes,
     translate: Callable[[int, int, Mapping[str, str]], int],
     look: Callable[[], object],
     say: Callable[[str], object],
 ) -> int:
-    """Translate the chunks of this process; in the first one, wait for the others, and join all."""
-    chunks, todo = job.chunks, job.mine()
-    own = todo[processes.rank :: processes.size]
+    """Wait for the other processes, join the chunks of a whole text, and return the sum of what was noted with them."""
+    chunks, mine = job.chunks, job.mine()
+    damages: Mapping[int, str] = {}
     for _ in range(ATTEMPTS):
-        _translate(job, own, translate, look)
-        if not processes.is_first:
-            return 0
-        while missing := set(todo) - chunks.finished():
-            if missing.intersection(own):
+        if damages:
+            _discard(chunks, damages, say)
+            _translate(job, ALONE, chunks.finished(), translate, look)  # the other processes have ended
+        while missing := set(mine) - chunks.finished():
+            if missing.intersection(mine[processes.rank :: processes.size]):
                 raise UserError(f"{chunks.path}: is gone; has another command translated to {chunks.output}?")
             time.sleep(PAUSE)
             look()
-        noted = sum(chunks.notes(chunk, "noted") for chunk in todo)
+        noted = sum(chunks.notes(chunk, "noted") for chunk in mine)
         if job.shard is not None or not (damages := chunks.join(job.outputs)):
             return noted
-        _discard(chunks, damages, say)
-        own = todo  # the other processes have ended
     raise UserError(f"{chunks.path}: chunks keep differing from what was written; the disk may be failing")
 
 
@@ -366,28 +390,6 @@ def _open(job: Job, processes: Processes, say: Callable[[str], object]) -> None:
         _discard(chunks, damages, say)
     if done := len(mine) - len(damages):
         say(f"resuming: {done} of {counted(len(job.mine()), 'chunk')} are finished")
-
-
-def _translate(
-    job: Job,
-    own: Sequence[int],
-    translate: Callable[[int, int, Mapping[str, str]], int],
-    look: Callable[[], object],
-) -> None:
-    """Translate the chunks of this process that are not finished."""
-    chunks = job.chunks
-    finished = chunks.finished()
-    todo = [chunk for chunk in own if chunk not in finished]
-    if todo:
-        with _usable(str(chunks.path)):
-            chunks.make()  # once: where another command has removed it, it is not made again
-    for chunk in todo:
-        files = {kind: str(chunks.file(chunk, kind)) for kind in chunks.description.kinds}
-        noted = translate(*chunks.span(chunk), files)
-        refuse(_changes(job.texts))  # before a record vouches for the chunk
-        with _usable(str(chunks.path)):
-            chunks.finish(chunk, noted=noted, shards=0 if job.shard is None else job.shard.of)
-        look()
 
 
 def _discard(chunks: Chunks, damages: Mapping[int, str], say: Callable[[str], object]) -> None:
