@@ -3,9 +3,8 @@
     python -m tests.torture [--kills 300] [--flips 200] [--others 200] [--processes 2] [--only WORDS] [--seed 1]
 
 Each trial works in a folder of its own: a job is struck, then goes on by --resume, and must end with the bytes of an
-undisturbed one, or with one clear message. What is tried follows from the seed. Results are kept in OUTPUT, so that
-the same command goes on where it was stopped. Exit code 1 when anything is lost or silent; the folders of those trials
-stay.
+undisturbed one, or with one clear message. What is tried follows from the seed. Exit code 1 when anything is lost or
+silent; the folders of those trials stay.
 """
 
 import os
@@ -48,11 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"--only {options.only}: no row has this in its name", file=sys.stderr)
             return 2
         trials = list(_plan(chosen, {group: getattr(options, group) for group in GROUPS}))
-        results = _known(options, trials)
-        print(f"{len(trials)} trials of {len(chosen)} rows, {len(results)} known already", flush=True)
-        for result in _tried(scene, options, [trial for trial in trials if trial[0] not in results]):
-            results[(result.fault, result.moment, result.number)] = result
-    return _report(options, list(results.values()), time.monotonic() - began)
+        print(f"{len(trials)} trials of {len(chosen)} rows", flush=True)
+        results = list(_tried(scene, options, trials))
+    return _report(options, results, time.monotonic() - began)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -160,21 +157,6 @@ def _put_away(folder: Path, output: Path, result: Result) -> None:
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(path, place, symlinks=True)
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _known(options: argparse.Namespace, trials: Sequence[tuple[Key, Row]]) -> dict[Key, Result]:
-    """What an earlier start with the same seed has found; what went wrong is tried again."""
-    path = options.output / "results.jsonl"
-    planned = {key for key, _ in trials}
-    known: dict[Key, Result] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        values = json.loads(line)
-        if values.pop("seed") == options.seed:
-            result = Result(**values)
-            key = (result.fault, result.moment, result.number)
-            if key in planned and not result.is_bad:
-                known[key] = result
-    return known
 
 
 def _report(options: argparse.Namespace, results: Sequence[Result], seconds: float) -> int:

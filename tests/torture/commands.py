@@ -10,13 +10,10 @@ import resource
 import select
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
@@ -189,59 +186,3 @@ def _run(
         record.write(json.dumps(seen).encode())
         record.flush()
         os._exit(code)
-
-
-def start_fresh(program: str, arguments: Sequence[str], folder: Path, *, processes: int = 1) -> "subprocess.Popen[str]":
-    """The command in a process of its own, or under torchrun, in `folder`."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    module = f"nmt.cli.{MODULES.get(program, program)}"
-    return subprocess.Popen(
-        [sys.executable, *(torchrun if processes > 1 else []), "-m", module, *arguments],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def end_of(process: "subprocess.Popen[str]") -> Ended:
-    """Wait for a fresh process."""
-    try:
-        _, errors = process.communicate(timeout=PATIENCE)
-        return Ended(process.returncode, errors, [])
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return Ended(HANGING, process.communicate()[1], [])
-
-
-def kill_after(process: "subprocess.Popen[str]", seconds: float) -> None:
-    """kill -9 a fresh process and what it started, unless it ends before."""
-    deadline = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def wait_for_rank(rank: int, folder: Path, until: Path) -> int | None:
-    """The id of the process of that rank that works in `folder`, once the file `until` is there; None if it is gone."""
-    deadline = time.monotonic() + PATIENCE
-    while not until.exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (process / "environ").read_bytes().split(b"\0")
-            if (process / "cwd").resolve() == folder.resolve() and f"RANK={rank}".encode() in variables:
-                return int(process.name)
-        except OSError:
-            continue
-    return None
-
-
-def kill_process(process: int, seconds: float) -> None:
-    """kill -9 after so many seconds."""
-    time.sleep(seconds)
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

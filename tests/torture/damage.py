@@ -10,10 +10,10 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture.commands import Ended, call
+from tests.torture.commands import Ended
 from tests.torture.kills import Trial
-from tests.torture.outcomes import LOST, OTHER, SAME, SKIPPED, TOLD, Outcome, after_damage, mistake, resumed, unexpected
-from tests.torture.scene import JOBS, TRANSLATION, Scene
+from tests.torture.outcomes import LOST, SAME, SKIPPED, TOLD, Outcome, after_damage, resumed
+from tests.torture.scene import JOBS, Scene
 
 KINDS = ("one bit flipped", "truncated", "a block of zeros", "deleted")
 BLOCK = 512  # bytes, which a disk loses together
@@ -60,7 +60,6 @@ READS = {
     "a chunk's record": Read("translation", "out.chunks-*/*.record", "same: translated again", at=(0.3, 0.7)),
     "the chunks' description": Read("translation", "out.chunks-*/job.json", "same: written again", at=(0.3, 0.7)),
 }
-EVALUATED = {"hypotheses": "out", "references": "reference", "alignments": "out.align", "gold alignments": "gold"}
 
 
 def damaged(name: str, kind: str) -> Trial:
@@ -126,24 +125,3 @@ def damage(path: Path, kind: str, draw: random.Random) -> str:
         file.write(content)
         file.truncate()
     return where
-
-
-def evaluated(name: str, kind: str) -> Trial:
-    """A text for nmt-eval or nmt-align is damaged: it is refused in one message, or another text."""
-
-    def trial(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
-        scene.copy(folder)
-        for output, other in zip(TRANSLATION, ("reference", "gold"), strict=True):
-            for copy in (output, other):
-                shutil.copy(scene.whole("translation") / output, folder / copy)
-        where = damage(folder / EVALUATED[name], kind, draw)
-        program, words = "eval", ["--hypotheses", "out", "--reference", "reference"]
-        if name.endswith("alignments"):
-            program, words = "align", ["--alignments", "out.align", "--gold-alignments", "gold"]
-        ended = call(program, words, folder)
-        if not unexpected(ended, (0,)):
-            return Outcome(OTHER)
-        wrong = mistake(ended)
-        return Outcome(LOST, f"{where}: {wrong}") if wrong else Outcome(TOLD)
-
-    return trial

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from tests.torture.commands import HANGING, Ended, call
 from tests.torture.scene import JOBS, Scene
 
-SAME, TOLD, OTHER, LOST, SILENT, SKIPPED = "same", "told", "other", "lost", "silent", "skipped"
+SAME, TOLD, LOST, SILENT, SKIPPED = "same", "told", "lost", "silent", "skipped"
 TITLES = {
     SAME: "same bytes in the end",
     TOLD: "one clear message, older state used",
-    OTHER: "taken as another text",
     LOST: "lost",
     SILENT: "silent",
 }

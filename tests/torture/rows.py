@@ -50,9 +50,7 @@ def _struck(scene: Scene) -> Iterator[Row]:
                 yield Row(OTHERS, title, moment, kills.at(job, action, _operation(action, numbers)))
         everywhere = list(range(1, len(operations) + 1))
         yield Row(OTHERS, "clock set back", job, kills.at(job, "clock", _operation("clock", everywhere)))
-        yield Row(OTHERS, "slow disk, kill -9", job, kills.any_time(job, fresh=False, delay=0.005))
-        yield Row(OTHERS, "disk full (a small disk)", job, kills.small_disk(job))
-        yield Row(OTHERS, "read-only (a disk)", job, kills.read_only_disk(job))
+        yield Row(OTHERS, "slow disk, kill -9", job, kills.any_time(job, delay=0.005))
         yield Row(OTHERS, "quota (files limited)", job, kills.file_limit(job))
     for moment, (target, calls) in CALLS.items():
         for action, title in {"kill": "kill -9", **SIGNALS}.items():
@@ -65,7 +63,6 @@ def _struck(scene: Scene) -> Iterator[Row]:
             yield Row(KILLS, "kill -9", f"{moment}, {place}", trial, most=8)
         trial = kills.rank(rank, "terminate", _call("terminate", *updates))
         yield Row(KILLS, "SIGTERM", f"an update, {place}", trial, most=4)
-        yield Row(KILLS, "kill -9", f"under torchrun, {place}", kills.under_torchrun(rank), most=2)
 
 
 def _operation(action: str, numbers: list[int]) -> Callable[[random.Random], Fault]:
@@ -78,8 +75,7 @@ def _call(action: str, target: str, calls: range) -> Callable[[random.Random], F
 
 def _others() -> Iterator[Row]:
     for job in ("training", "translation"):
-        yield Row(KILLS, "kill -9", f"any time, {job}", kills.any_time(job, fresh=False))
-        yield Row(KILLS, "kill -9", f"any time, {job}, a fresh process", kills.any_time(job, fresh=True), most=10)
+        yield Row(KILLS, "kill -9", f"any time, {job}", kills.any_time(job))
     yield Row(OTHERS, "two in one folder", "training", together.in_one_folder)
     yield Row(OTHERS, "two of one output", "translation", together.to_one_output)
     yield Row(OTHERS, "two make one cache", "preparing", together.making_one_cache)
@@ -90,6 +86,3 @@ def _damaged() -> Iterator[Row]:
         group = FLIPS if kind == "one bit flipped" else OTHERS
         for name in damage.READS:
             yield Row(group, kind, name, damage.damaged(name, kind))
-        if kind != "deleted":
-            for name in damage.EVALUATED:
-                yield Row(group, kind, f"{name} for nmt-eval", damage.evaluated(name, kind))

@@ -22,7 +22,7 @@ from nmt.training.checkpoint import read_state
 from nmt.training.run_files import PREVIOUS_STATE
 from tests.end_to_end.conftest import TIMES, is_older, shown, timeless
 from tests.random_model import WORDS, save_random_model, text
-from tests.torture.commands import Child, Ended, call, in_a_child, start, start_fresh, start_ranks
+from tests.torture.commands import Child, Ended, call, in_a_child, start, start_ranks
 from tests.torture.faults import Fault
 from tests.torture.operations import Operation
 
@@ -61,10 +61,6 @@ class Job(NamedTuple):
     def call(self, folder: Path, fault: Fault | None = None, *, resume: bool = False) -> Ended:
         """Begin, or go on, to the end."""
         return self.start(folder, fault, resume=resume).ended()
-
-    def start_fresh(self, folder: Path, *, resume: bool = False) -> Any:
-        """Begin, or go on, in a process that is not forked."""
-        return start_fresh(self.program, self.words(folder, resume=resume), folder)
 
     def words(self, folder: Path, *, resume: bool) -> list[str]:
         """The options with which it begins or goes on in a folder."""

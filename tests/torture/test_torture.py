@@ -88,9 +88,9 @@ def test_the_table_adds_up() -> None:
     results = [Result("kills", "kill", "here", number, outcome, "", 1.0) for number, outcome in enumerate(outcomes)]
     lines = table([*results, Result("kills", "kill", "there", 0, "lost", "", 1.0)])
     assert [result.is_bad for result in results] == [False, False, False, True, False]
-    assert "| kill | here | 4 | 2 | 1 |  |  | 1 |" in markdown(lines)
-    assert "| all |  | 5 | 2 | 1 |  | 1 | 1 |" in markdown(lines)
-    assert "| kill | 2 moments | 5 | 2 | 1 |  | 1 | 1 |" in markdown(short(lines))
+    assert "| kill | here | 4 | 2 | 1 |  | 1 |" in markdown(lines)
+    assert "| all |  | 5 | 2 | 1 | 1 | 1 |" in markdown(lines)
+    assert "| kill | 2 moments | 5 | 2 | 1 | 1 | 1 |" in markdown(short(lines))
 
 
 @pytest.mark.slow
