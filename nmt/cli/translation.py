@@ -22,7 +22,7 @@ from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translate import PROGRAM, parser
 from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
-from nmt.decoding.chunks import Chunks, Description, Job, file_states, grouped, merge, translate_chunks
+from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, translate_chunks
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
@@ -130,7 +130,7 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
     Raises UserError, before any chunk is translated, for a line that cannot have its prefix or constraints.
     """
     assert request.source is not None
-    states = file_states([request.source, *request.beside.values()])
+    states = {path: file_state(path) for path in (request.source, *request.beside.values())}
     batch_tokens = request.options.decoding(translator.decoding).batch_tokens
     facts = facts_of(request.command, request.models.paths, batch_tokens=batch_tokens)
     lines = read_lines(request.source)

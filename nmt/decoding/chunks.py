@@ -39,7 +39,7 @@ JOB, RECORD = "job.json", "record"
 _OURS = re.compile(rf"(job\.json|[0-9]{{6,}}\.[a-z_]+)({UNFINISHED.pattern})?")
 
 Facts = Mapping[str, str]
-State = list[str | int]  # a file's resolved name, its size, and the time of its last change in nanoseconds
+State = tuple[int, int, int] | None  # a file's number, its size, and when it changed, in nanoseconds; None: missing
 Translate = Callable[[Callable[[], object], int, int, Mapping[str, str]], int]
 """Translates lines (the first, and how many) to files by kind, and calls a function after each line.
 
@@ -170,9 +170,10 @@ class Chunks:
         done = len(self.finished())
         return f"{done} of {self.count} chunks are kept in {self.path}; the same command continues" if done else ""
 
-    def differences(self, folder: Path) -> str:
-        """How the translation in another folder differs, one fact a line."""
-        there, here = facts_of_folder(folder), {**self.description.facts}
+    def differences(self, other: "Chunks | None") -> str:
+        """How another translation differs, one fact a line; None if its description is damaged."""
+        here = self.description.facts
+        there = {"its description": "damaged"} if other is None else other.description.facts
         return "".join(
             f"\n  {name}: {there.get(name, 'not given')} there, {here.get(name, 'not given')} here"
             for name in dict.fromkeys([*there, *here])
@@ -190,7 +191,7 @@ class Job(NamedTuple):
 
     chunks: Chunks
     outputs: Mapping[str, str]  # files by kind
-    texts: Mapping[str, State]
+    texts: Mapping[Path, State]
     shard: Shard | None = None  # None: all chunks, which are then joined
 
     def mine(self) -> Sequence[int]:
@@ -260,7 +261,8 @@ def _translate(
     for chunk in todo:
         files = {kind: str(chunks.file(chunk, kind)) for kind in chunks.description.kinds}
         noted = translate(*chunks.span(chunk), files)
-        refuse(_changes(job.texts))  # before a record vouches for the chunk
+        changed = [path for path, before in job.texts.items() if file_state(path) != before]
+        refuse([f"{path}: has changed since the translation began; leave it as it is" for path in changed])
         with _usable(str(chunks.path)):
             chunks.finish(chunk, noted=noted, shards=0 if job.shard is None else job.shard.of)
         look()
@@ -301,15 +303,15 @@ def merge(outputs: Mapping[str, str], *, main: str) -> int:
     folders = folders_of(output := outputs[main])
     if not folders:
         raise UserError(f"{output}: no chunk of it is there: --shard I/N with --output {output} writes them beside it")
-    read = [_read(output, folder) for folder in folders]
-    if len(read) > 1:
-        first, *others = read
-        differences = "".join(f"\n{other.path}:{first.differences(other.path)}" for other in others)
+    folder, *others = folders
+    if (chunks := _read(output, folder)) is None:
+        raise UserError(f"{folder / JOB}: damaged; any command with --shard writes it again")
+    if others:
+        differences = "".join(f"\n{other}:{chunks.differences(_read(output, other))}" for other in others)
         raise UserError(
             f"{output}: there are chunks of several translations; delete those that do not count. The differences of "
-            f"others from {first.path}:{differences}"
+            f"others from {folder}:{differences}"
         )
-    (chunks,) = read
     problems = _other_kinds(chunks, outputs)
     finished = chunks.finished()
     if missing := sorted(set(range(chunks.count)) - finished):
@@ -343,21 +345,12 @@ def grouped(sizes: Iterable[int], most: int = MOST) -> list[int]:
     return [sum(pieces[first : first + each]) for first in range(0, len(pieces), each)]
 
 
-def file_states(paths: Iterable[Path]) -> dict[str, State]:
-    """The states of files, by their names, to compare later; a missing file has only its resolved name."""
-    result: dict[str, State] = {}
-    for path in paths:
-        result[str(path)] = [str(path.resolve())]
-        with suppress(OSError):
-            status = path.stat()
-            result[str(path)] += [status.st_size, status.st_mtime_ns]
-    return result
-
-
-def facts_of_folder(folder: Path) -> dict[str, str]:
-    """The facts of the translation in a folder; none if their file is damaged."""
-    facts = read_json(folder / JOB).get("facts")
-    return {name: str(fact) for name, fact in facts.items()} if isinstance(facts, dict) else {}
+def file_state(path: Path) -> State:
+    """What tells, later, whether a file has changed."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -380,7 +373,7 @@ def _open(job: Job, processes: Processes, say: Callable[[str], object]) -> None:
         if folder != chunks.path:
             raise UserError(
                 f"{folder}: holds finished chunks of another translation; give another --output, or delete the folder. "
-                f"The differences:{chunks.differences(folder)}"
+                f"The differences:{chunks.differences(_read(chunks.output, folder))}"
             )
     with _usable(str(chunks.path)):
         if chunks.path.exists():
@@ -403,24 +396,14 @@ def _discard(chunks: Chunks, damages: Mapping[int, str], say: Callable[[str], ob
         say(report)
 
 
-def _changes(before: Mapping[str, State]) -> list[str]:
-    """A message about each file that is not in the state that it was in."""
-    after = file_states(map(Path, before))
-    return [
-        f"{name}: has changed since the translation began; leave it as it is"
-        for name in before
-        if after[name] != before[name]
-    ]
-
-
-def _read(output: str, folder: Path) -> Chunks:
-    """The chunks in a folder. Raises UserError if its description is not what was written."""
+def _read(output: str, folder: Path) -> Chunks | None:
+    """The chunks in a folder; None if its description is not what was written."""
     values = read_json(folder / JOB)
     with suppress(KeyError, TypeError, ValueError):
         chunks = Chunks(output, Description(values["facts"], values["kinds"], values["sizes"]))
         if chunks.path.name == folder.name:
             return chunks
-    raise UserError(f"{folder / JOB}: damaged; any command with --shard writes it again")
+    return None
 
 
 def _other_kinds(chunks: Chunks, outputs: Mapping[str, str]) -> list[str]:

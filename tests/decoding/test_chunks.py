@@ -17,7 +17,7 @@ from nmt.decoding.chunks import (
     Description,
     Job,
     Shard,
-    file_states,
+    file_state,
     folders_of,
     grouped,
     merge,
@@ -60,7 +60,7 @@ class Translation:
 
     def run(self, shard: Shard | None = None) -> int:
         self.firsts, self.said = [], []
-        job = Job(self.chunks, self.outputs, file_states([self.text]), shard)
+        job = Job(self.chunks, self.outputs, {self.text: file_state(self.text)}, shard)
         with raised("nmt-any"):
             return translate_chunks(job, ALONE, self.translate, say=self.said.append)
 

@@ -32,10 +32,8 @@ MAINS = {
     "align": align.main,
     "shortlist": shortlist.main,
 }
-MODULES = {"eval": "evaluate"}  # nmt.cli.…, where it has another name
 MEMORY = 3 << 30  # bytes that a child may ask for
 PATIENCE = 60.0  # seconds that a child has
-ROOT = Path(__file__).resolve().parent.parent.parent
 HANGING = -1000  # the exit code of what had to be killed because it did not end
 
 
