@@ -2,7 +2,7 @@
 
 The chunks of a translation stand in a folder beside its output, whose name ends with the hash of everything that
 determines the outputs, so chunks of different translations never meet. A chunk has one file per output and a record
-with their sizes and SHA-256, which is written last: whatever no record vouches for is translated again. Worker i of N
+with their sizes and checksums, which is written last: whatever no record vouches for is translated again. Worker i of N
 takes the chunks k with k mod N = i. All files appear at once, and whoever writes a chunk writes the same, so nothing is
 locked; what a killed process has finished, any number of others continue. When all chunks are there, they are joined.
 
@@ -10,7 +10,6 @@ It knows files, the numbers of lines, and facts by the names that users know. It
 the function that translates some lines to files.
 """
 
-import hashlib
 import json
 import re
 import time
@@ -24,7 +23,7 @@ from typing import IO, Any, NamedTuple
 from tqdm import tqdm
 
 from nmt.errors import DamagedFile, UserError, counted, first_of, refuse
-from nmt.files import UNFINISHED, written_atomically
+from nmt.files import UNFINISHED, new_digest, written_atomically
 from nmt.processes import ALONE, Processes
 from nmt.signals import Stopped
 
@@ -66,7 +65,7 @@ class Description(NamedTuple):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
+        return new_digest(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
 
 
 class Chunks:
@@ -429,8 +428,8 @@ def _again(chunks: Chunks, numbers: Sequence[int]) -> str:
 
 
 def _content(path: Path, to: IO[bytes] | None = None) -> list[int | str] | None:
-    """The size of a file and its SHA-256, None if it is missing; copied `to` another one."""
-    size, digest = 0, hashlib.sha256()
+    """The size of a file and its checksum, None if it is missing; copied `to` another one."""
+    size, digest = 0, new_digest()
     try:
         file = open(path, "rb")  # noqa: SIM115 - `with` comes below, since a failure there is another one
     except FileNotFoundError:
