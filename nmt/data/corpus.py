@@ -62,7 +62,10 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     beginning = b""
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
-            raise UserError(_too_long(name, number))
+            raise UserError(
+                f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text "
+                f"with one sentence per line; {_RETURNS}"
+            )
         if len(beginning) < _LOOKED_AT:
             beginning += line[:_LOOKED_AT]
             _check_utf16(name, beginning)
@@ -224,13 +227,6 @@ def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
         raise UserError(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:
         raise UserError(_unreadable(path, error)) from None
-
-
-def _too_long(name: str, number: int) -> str:
-    return (
-        f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text with "
-        f"one sentence per line; {_RETURNS}"
-    )
 
 
 def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
