@@ -21,11 +21,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.files import ABANDONED, UNFINISHED, temporary_name
+from nmt.files import ABANDONED, UNFINISHED, new_digest, temporary_name
 
 Log = Callable[[str], None]
 Facts = dict[str, Any]  # about an entry: whatever JSON can hold
@@ -40,7 +39,7 @@ _CHUNK = 1 << 20  # bytes hashed at once
 
 def cache_key(made_from: Any) -> str:
     """The name of an entry that is made from this, which JSON can hold."""
-    return blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()
+    return new_digest(json.dumps(made_from).encode()).hexdigest()
 
 
 def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry | None:
@@ -67,7 +66,7 @@ def checked_facts(path: Path) -> Facts:
     try:
         _check_regular(path / CONTENTS)
         digest, _, body = (path / CONTENTS).read_bytes().partition(b"\n")
-        if digest != _hash(body).encode():
+        if digest != new_digest(body).hexdigest().encode():
             raise ValueError(f"{CONTENTS} is not as it was written")
         contents = json.loads(body)
         if contents["key"] != path.name:
@@ -102,7 +101,7 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
             digests = list(pool.map(_hash_file, files))
         described = [(file.name, file.stat().st_size, digest) for file, digest in zip(files, digests, strict=True)]
         body = json.dumps({"key": path.name, "facts": facts, "files": described}).encode()
-        (folder / CONTENTS).write_bytes(_hash(body).encode() + b"\n" + body)
+        (folder / CONTENTS).write_bytes(new_digest(body).hexdigest().encode() + b"\n" + body)
         try:
             folder.rename(path)
         except OSError:
@@ -130,12 +129,8 @@ def discard(path: Path) -> None:
         aside.unlink()
 
 
-def _hash(content: bytes) -> str:
-    return blake2b(content, digest_size=20).hexdigest()
-
-
 def _hash_file(path: Path) -> str:
-    checksum, buffer = blake2b(digest_size=20), bytearray(_CHUNK)
+    checksum, buffer = new_digest(), bytearray(_CHUNK)
     with open(path, "rb", buffering=0) as file:
         while count := file.readinto(buffer):
             checksum.update(memoryview(buffer)[:count])

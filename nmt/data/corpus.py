@@ -10,7 +10,6 @@ memory. A corpus is read several times; passing the `expected` hash of the first
 
 import codecs
 import gzip
-import hashlib
 import io
 import os
 import stat
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nmt.errors import UserError, collected, counted, nothing_at, refuse
+from nmt.files import new_digest
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -63,8 +63,8 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise UserError(
-                f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text "
-                f"with one sentence per line; {_RETURNS}"
+                f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give "
+                f"text with one sentence per line; {_RETURNS}"
             )
         if len(beginning) < _LOOKED_AT:
             beginning += line[:_LOOKED_AT]
@@ -177,7 +177,7 @@ class _Hashing(io.RawIOBase):
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
-        self._hash = hashlib.blake2b(digest_size=20)
+        self._hash = new_digest()
 
     def readable(self) -> bool:
         return True

@@ -7,7 +7,6 @@ warnings about a corpus appear at every start, also when it is in the cache.
 
 import time
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from nmt.data.lint import Counts, count_faults, fault_warnings, tag_warning
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError, collected, counted, refuse
+from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
 # Parts of the cache keys
@@ -382,7 +382,7 @@ def _encoded(
     log: Log,
 ) -> PairedIds:
     """The token ids of corpora, one after the other."""
-    models = [blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
+    models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
     words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
     tags = [corpus.tag for corpus in corpora]
     tagged = [_TAGS, tags] if any(tags) else []

@@ -101,11 +101,11 @@ def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytes
 def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     """A run finds its data by these names when it is resumed."""
 
-    def key(*made_from: Any) -> str:
-        return hashlib.blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()
+    def digest(content: bytes) -> str:
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
 
-    def digest(model: bytes) -> str:
-        return hashlib.blake2b(model, digest_size=20).hexdigest()
+    def key(*made_from: Any) -> str:
+        return digest(json.dumps(made_from).encode())
 
     hashes = digests(folder / name for name in ("train.en", "train.de", "valid.en", "valid.de"))
     train, valid = [*hashes.values()][:2], [*hashes.values()][2:]
