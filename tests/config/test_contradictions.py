@@ -51,6 +51,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
         (WATCHED % "w", "data.watch.0", "source and target are the same file"),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
+        (
+            TAGGED.replace("<BT>", "<s>") + training("log_every: 9"),
+            "data.train.0.tag",
+            "<s> is one of the special symbols",
+        ),
         (FILTERED % "max_length: 50, max_length_ratio: 50", "data.max_length_ratio", "50 has no effect"),
         # subword models that are given
         (

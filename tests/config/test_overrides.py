@@ -60,7 +60,9 @@ def test_relative_paths_are_relative_to_the_current_folder(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    config = load("seed: 1", "data.valid={source: v.en, target: /v.de}", "subwords.model=../s.model")
+    watched = "data.watch=[{name: w, source: w.en, target: w.de}]"
+    config = load("seed: 1", "data.valid={source: v.en, target: /v.de}", "subwords.model=../s.model", watched)
+    assert config.data.watch[0].source == elsewhere / "w.en"
     assert config.data.valid.source == elsewhere / "v.en"
     assert config.data.valid.target == Path("/v.de")
     assert config.subwords.model == tmp_path / "s.model"
