@@ -204,69 +204,90 @@ class Request:
 
 
 def _read_request(options: argparse.Namespace) -> Request:
-    from nmt.cli.models import read_models
-    from nmt.cli.options import translation_values
-    from nmt.cli.report_page import check_places, read_report_request
+    from nmt.cli.report_page import read_report_request
     from nmt.cli.systems import read_sentences, read_systems
-    from nmt.evaluation.comet_scores import check_comet
 
     problems: list[str] = []
     candidates = read_systems(options, problems)
-    has_models = any(one.models is not None for one in candidates)
     problems += _contradictions(options, candidates)
-    translating = None
-    step: AlignmentStep = "this"
-    if has_models or options.attention_model is not None:
-        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
-        with collected(problems):
-            how = TranslationOptions(**translation_values(vars(options), problems))
-            step = how.alignment_step
-            reports_only = options.report is not None and how.replace_unknown is None
-            translating = replace(how, alignment_step="this") if reports_only else how
-            problems += translating.contradictions()
+    how, step = _read_how(options, candidates, problems)
     scoring = _read_scoring(options, candidates, problems)
-    device = None
-    if options.comet is not None:
-        with collected(problems):
-            check_comet(options.comet)
-        computing = {"model": None, "ensemble": None, "device": options.device or "auto"}
-        device = read_models(computing, problems).device
+    on_gpu = options.comet is not None and _computes_comet_on_gpu(options, problems)
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
-    for path, lines in references.items():
-        if lines and not any(line.strip() for line in lines):
-            problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
     report = None
     if options.report is not None:
         report = read_report_request(options, candidates, step, problems)
-    read = [file for candidate in candidates for file in candidate.files]
-    read += [("--source", options.source), ("--dictionary", options.dictionary), ("--comet", options.comet)]
-    read += [*(("--reference", path) for path in references), *(report.files if report is not None else [])]
-    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
-    outputs["--report"] = None if options.report == STANDARD else options.report
-    check_outputs(outputs, problems, others=read)
-    counts = [(f"{one.option} {one.path}", len(one.lines)) for one in candidates if one.models is None]
-    counts += [(f"--source {options.source}", len(source))]
-    counts += [(f"--reference {path}", len(lines)) for path, lines in references.items()]
-    if report is not None:
-        counts.append((f"--gold-alignments {report.gold_path}", len(report.gold)))
-        check_places(report, source, next(iter(references.values()), []), problems)
-    problems += _unequal_counts([one for one in counts if one[1]])
-    refuse(problems)
-    return Request(
+    request = Request(
         candidates=candidates,
         references=references,
         source=source,
-        how=translating,
+        how=how,
         scoring=scoring,
         comet=options.comet,
-        on_gpu=device is not None and device.type == "cuda",
+        on_gpu=on_gpu,
         fail_below=options.fail_below,
         output=options.output,
         json=options.json,
         report=report,
     )
+    _check_files(options, request, problems)
+    refuse(problems)
+    return request
+
+
+def _read_how(
+    options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
+) -> "tuple[TranslationOptions | None, AlignmentStep]":
+    """How models translate, None without models; and whose attention the page shows."""
+    if all(one.models is None for one in candidates) and options.attention_model is None:
+        return None, "this"
+    from nmt.cli.options import translation_values
+    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
+    how = TranslationOptions()
+    with collected(problems):
+        how = TranslationOptions(**translation_values(vars(options), problems))
+    shows_only = options.report is not None and how.replace_unknown is None
+    translating = replace(how, alignment_step="this") if shows_only else how
+    problems += translating.contradictions()
+    return translating, how.alignment_step
+
+
+def _computes_comet_on_gpu(options: argparse.Namespace, problems: list[str]) -> bool:
+    from nmt.cli.models import read_models
+    from nmt.evaluation.comet_scores import check_comet
+
+    with collected(problems):
+        check_comet(options.comet)
+    device = read_models({"model": None, "ensemble": None, "device": options.device or "auto"}, problems).device
+    return device is not None and device.type == "cuda"
+
+
+def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
+    """Check that outputs overwrite nothing, and that all texts have equally many lines."""
+    from nmt.cli.report_page import check_places
+
+    report = request.report
+    read = [file for candidate in request.candidates for file in candidate.files]
+    read += [("--source", options.source), ("--dictionary", options.dictionary), ("--comet", options.comet)]
+    read += [*(("--reference", path) for path in request.references), *(report.files if report is not None else [])]
+    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
+    outputs["--report"] = None if options.report == STANDARD else options.report
+    check_outputs(outputs, problems, others=read)
+    counts = [(f"{one.option} {one.path}", len(one.lines)) for one in request.candidates]
+    counts.append((f"--source {options.source}", len(request.source)))
+    for path, lines in request.references.items():
+        counts.append((f"--reference {path}", len(lines)))
+        if lines and not any(line.strip() for line in lines):
+            problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
+    if report is not None:
+        counts.append((f"--gold-alignments {report.gold_path}", len(report.gold)))
+        check_places(report, request.source, next(iter(request.references.values()), []), problems)
+    counts = [one for one in counts if one[1]]  # without models, and what could not be read
+    if len({count for _, count in counts}) > 1:
+        *most, last = [f"{name} has {counted(count, 'line')}" for name, count in counts]
+        problems.append(f"{', '.join(most)} and {last}: line i of all of them must be of the same sentence")
 
 
 def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
@@ -337,14 +358,6 @@ def _read_scoring(
         with collected(problems):
             comparison.resampling_seed()
     return scoring
-
-
-def _unequal_counts(files: Sequence[tuple[str, int]]) -> list[str]:
-    """What is wrong if the files do not have equally many lines."""
-    if len({count for _, count in files}) < 2:
-        return []
-    *most, last = [f"{name} has {counted(count, 'line')}" for name, count in files]
-    return [f"{', '.join(most)} and {last}: line i of all of them must be of the same sentence"]
 
 
 # ------------------------------------------------------------------------------------------------------------- the call

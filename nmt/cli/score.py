@@ -30,7 +30,7 @@ from nmt.errors import collected, counted, refuse
 if TYPE_CHECKING:
     from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import Models
-    from nmt.config.schema import AlignmentStep, EndLinks
+    from nmt.decoding.options import TranslationOptions
 
 PROGRAM = "nmt-score"
 MEMORY = "shorten the longest lines, or score on another machine"
@@ -91,13 +91,11 @@ class Request:
     source: Path
     target: Path
     sentences: int  # in each of the two
-    batch_tokens: int | None  # None: the model's default
+    how: "TranslationOptions"  # its batch_tokens, alignment_step, and end_links
     normalise: bool
     output: str
     json: str | None
     alignments: "AlignmentOutputs"
-    alignment_step: "AlignmentStep"
-    end_links: "EndLinks"
 
 
 def _read_request(options: argparse.Namespace) -> Request:
@@ -136,13 +134,11 @@ def _read_request(options: argparse.Namespace) -> Request:
         source=options.source,
         target=options.target,
         sentences=sentences,
-        batch_tokens=how.batch_tokens,
+        how=how,
         normalise=options.normalise,
         output=options.output,
         json=options.json,
         alignments=alignments,
-        alignment_step=how.alignment_step,
-        end_links=how.end_links,
     )
 
 
@@ -160,10 +156,10 @@ def _score(request: Request) -> None:
             translator.scorer,
             translator.vocabularies,
             read_pairs(request.source, request.target),
-            batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
+            batch_tokens=request.how.batch_tokens or translator.decoding.batch_tokens,
             alignments=bool(request.alignments),
-            alignment_step=request.alignment_step,
-            end_links=request.end_links,
+            alignment_step=request.how.alignment_step,
+            end_links=request.how.end_links,
         )
         with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
             for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):

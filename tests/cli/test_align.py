@@ -84,14 +84,12 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
         ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is not a link; expected source-target"]),
         ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),
         ("--alignments a --gold-alignments empty", ["--gold-alignments empty: the file is empty"]),
-        ("--alignments a --gold-alignments loop", ["--gold-alignments: loop: cannot be read"]),
         ("--alignments a --gold-alignments gold --json a", ["--json a: would overwrite --alignments a"]),
     ],
 )
 def test_mistakes(arguments: str, messages: list[str], files: Path, capsys: Capture) -> None:
     (files / "two").write_text("0-0\n1-1\n", encoding="utf-8")
     (files / "empty").touch()
-    (files / "loop").symlink_to("loop")
     assert main(arguments.split()) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -230,7 +230,7 @@ def test_what_a_model_cannot_do_is_noticed_before_another_translates(
     said = fails(capsys, *models, *TRANSLATED, "--replace-unknown", "--coverage-penalty", "0.2", "--device", "cpu")
     lacks = "the model has no attention (model.attention.score: none)"
     assert said.splitlines()[1:] == [
-        f"  - plain: coverage_penalty needs attention, and {lacks}; set it to 0",
+        f"  - plain: --coverage-penalty needs attention, and {lacks}; set it to 0",
         f"  - plain: unknown words cannot be replaced: {lacks}, which would say what source word each stands for",
         "  - sure: suppress_unknown leaves no unknown word to replace; choose one of the two",
     ]
