@@ -97,7 +97,7 @@ def _watched(config: Config, problems: Problems) -> None:
         problems.append(problem_at("training.validation.retain.corpus", message))
 
 
-_SETS = (("model",), ("source_model", "target_model"), ("vocabulary",), ("source_vocabulary", "target_vocabulary"))
+_KEY_SETS = (("model",), ("source_model", "target_model"), ("vocabulary",), ("source_vocabulary", "target_vocabulary"))
 
 
 def _existing_models(config: Config, problems: Problems) -> None:
@@ -108,8 +108,8 @@ def _existing_models(config: Config, problems: Problems) -> None:
         problems.append(problem_at("subwords.joiner", message))
     if not keys:
         return
-    if keys not in _SETS:
-        sets = ", or ".join(" and ".join(names) for names in _SETS)
+    if keys not in _KEY_SETS:
+        sets = ", or ".join(" and ".join(names) for names in _KEY_SETS)
         problems.append(problem_at(f"subwords.{keys[-1]}", f"given: {' and '.join(keys)}; allowed: {sets}"))
     elif subwords.joint != (len(keys) == 1):
         message = f"{in_words(subwords.joint)} contradicts {' and '.join(keys)}; set {in_words(not subwords.joint)}"
