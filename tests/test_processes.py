@@ -16,7 +16,6 @@ from torch.distributed import HashStore
 from torch.distributed.distributed_c10d import PrefixStore
 
 from nmt import processes
-from nmt.cli.train import rank_timeout
 from nmt.errors import ToldElsewhere, UserError
 from nmt.processes import ALONE, Processes, joined, started_by
 
@@ -75,16 +74,6 @@ def test_a_training_by_itself_asks_nobody() -> None:
     assert states["cpu"].dtype == torch.uint8
     ALONE.wait_until_prepared()
     ALONE.tell_prepared()
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "ten", "", "9" * 5000, "1_0", "\u0663", " 5"])
-def test_a_time_that_is_none(text: str) -> None:
-    with pytest.raises(UserError, match=r"^--rank-timeout .{0,40}: allowed: a number of minutes, at least 0.1 and at"):
-        rank_timeout(text)
-
-
-def test_minutes_may_have_a_fraction() -> None:
-    assert rank_timeout("0.5").total_seconds() == 30
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ Wiring only: model files → one architecture and vocabularies → average → f
 """
 
 import argparse
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from nmt.cli.common import run
-from nmt.cli.options import missing, number_in
+from nmt.cli.options import missing, number_within
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
@@ -40,6 +37,7 @@ def parser() -> Parser:
     made.add_argument(
         "--weights",
         nargs="+",
+        type=number_within(0.001, 1e6),
         metavar="A",
         help="how much each model counts, in the order of --model; they need not sum to 1 (default: all the same)",
     )
@@ -47,26 +45,17 @@ def parser() -> Parser:
     return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """Which models to average, and how much each counts."""
-
-    models: Sequence[Path]
-    weights: Sequence[float]
-    output: Path
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-average; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_command, arguments))
+    return run(PROGRAM, lambda: _average(parser().parse_args(arguments)))
 
 
-def _command(arguments: Sequence[str] | None) -> None:
-    _average(_read_request(parser().parse_args(arguments)))
-
-
-def _read_request(options: argparse.Namespace) -> Request:
+def _average(options: argparse.Namespace) -> None:
+    """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
     from nmt.cli.models import kept, read_model_paths
+    from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
+    from nmt.training.averaging import WeightedMean
+    from nmt.training.finetuning import why_not_alike
 
     problems = missing(
         {
@@ -74,51 +63,29 @@ def _read_request(options: argparse.Namespace) -> Request:
             "--output FILE": (options.output, "where the average goes"),
         }
     )
-    models = read_model_paths(options.model, problems)
-    if len(models) == 1:
+    paths = read_model_paths(options.model, problems)
+    if len(paths) == 1:
         problems.append("--model was given once; an average takes at least two models")
-    for path, count in Counter(models).items():
+    for path, count in Counter(paths).items():
         if count > 1:
             problems.append(
                 f"--model {path} is given {count} times; give it once, and have it count more with --weights"
             )
-    weights = [1.0] * len(models)
-    if options.weights is not None:
-        weights = _read_weights(options.weights, len(models), problems)
+    weights = [1.0] * len(paths) if options.weights is None else options.weights
+    if paths and len(weights) != len(paths):
+        sizes = f"--weights has {counted(len(weights), 'number')} and --model {counted(len(paths), 'model')}"
+        problems.append(f"{sizes}: each model needs one")
     if options.output is not None and is_in_place(options.output):
         problems.append(f"--output {options.output}: a model is a file; give a name")
-    check_outputs({"--output": options.output}, problems, others=kept(models))
+    check_outputs({"--output": options.output}, problems, others=kept(paths))
     refuse(problems)
-    return Request(models=models, weights=weights, output=Path(options.output))
 
-
-def _read_weights(texts: Sequence[str], models: int, problems: list[str]) -> list[float]:
-    weights = []
-    for text in texts:
-        number = number_in(text)
-        if number is not None and 0 < number <= 1e9:
-            weights.append(float(number))
-        else:
-            problems.append(f"--weights {shlex.quote(text)}: allowed: a number, more than 0 and at most 1,000,000,000")
-    if models and len(texts) != models:
-        sizes = f"--weights has {counted(len(texts), 'number')} and --model {counted(models, 'model')}"
-        problems.append(f"{sizes}: each model needs one")
-    return weights
-
-
-def _average(request: Request) -> None:
-    """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
-    from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
-    from nmt.training.averaging import WeightedMean
-    from nmt.training.finetuning import why_not_alike
-
-    problems: list[str] = []
     models: list[ModelFile] = []
     mean = WeightedMean()
-    for path, share in zip(request.models, request.weights, strict=True):
+    for path, share in zip(paths, weights, strict=True):
         model = load_model(path)
         models.append(model)
-        reasons = list(why_not_alike(model, models[0], name=str(request.models[0])))
+        reasons = list(why_not_alike(model, models[0], name=str(paths[0])))
         problems += [f"{path}: {reason}" for reason in reasons]
         if not reasons:
             if len(models) > 1 and (agreement := mean.agreement(model.weights)) < _BEGAN_APART:
@@ -126,16 +93,15 @@ def _average(request: Request) -> None:
             mean.add(model.weights, share)
         model.weights.clear()
     refuse(problems)
-    total = sum(request.weights)
-    shares = [weight / total for weight in request.weights]
+    shares = [weight / sum(weights) for weight in weights]
     training = {
         LONGEST_SOURCE: max(map(longest_trained, models)),
         "average_of": [{"digest": model.digest, "share": share} for model, share in zip(models, shares, strict=True)],
     }
     average = models[0]._replace(weights=mean.weights(), training=training, digest=None)
-    with failing_as(str(request.output)):
-        save_model(request.output.resolve(), average)
-    for path, share in zip(request.models, shares, strict=True):
+    with failing_as(options.output):
+        save_model(Path(options.output).resolve(), average)
+    for path, share in zip(paths, shares, strict=True):
         print(f"{PROGRAM}: {share:.4g} of {path}", file=sys.stderr)
 
 

@@ -37,6 +37,8 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
             if sys.stdout is not None:
                 sys.stdout.flush()  # here rather than at exit, so that a missing reader is handled below
             return code
+    except SystemExit as end:  # of the parser, which has answered --help, or said what is wrong
+        return end.code if isinstance(end.code, int) else 0
     except ToldElsewhere:
         time.sleep(TELLING)  # once one process has ended, torchrun ends the others: the one that tells has to be first
         return 2
@@ -46,11 +48,15 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
     except BrokenPipeError:  # as in `nmt-translate … | head -1`
         abandon_standard_output()
         return 128 + signal.SIGPIPE
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG or error.filename is None:
+    except (OSError, RuntimeError) as error:
+        # No file can have such a name, or links lead to themselves: not even the existence of a file can be checked.
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP) and error.filename:
+            what = f"{error.filename}: {error.strerror}; give another name"
+        elif str(error).startswith("Symlink loop from"):  # Path.resolve, before Python 3.13
+            what = str(error)
+        else:
             raise
-        # No file can have this name, so not even its existence can be checked.
-        print(f"{program}: error: {error.filename}: {error.strerror}; give a shorter name", file=sys.stderr)
+        print(f"{program}: error: {what}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         return signals.report(program, stop)

@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.options import END_LINKS, PRECISIONS, read_count
+from nmt.cli.options import END_LINKS, PRECISIONS
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
@@ -72,7 +72,7 @@ def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cu
     for name in (MAIN, *FILES):
         if options[name] is not None and is_in_place(options[name]):
             problems.append(f"{option_name(name)} {options[name]}: {why} needs a file, beside which chunks are kept")
-    return Cutting(read_count("--chunk-lines", chunk_lines, problems, least=1), shard)
+    return Cutting(chunk_lines, shard)
 
 
 def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, processes: int) -> dict[str, str]:

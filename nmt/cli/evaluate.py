@@ -21,6 +21,7 @@ from nmt.cli.options import (
     add_search_options,
     add_speed_options,
     add_unknown_word_options,
+    whole_number,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser, option_name
@@ -170,8 +171,15 @@ def _add_scoring_options(made: Parser) -> None:
         action="store_true",
         help="show the bootstrap's mean and the half-width of its 95%% range, as the test by bootstrap does",
     )
-    chance.add_argument("--resamples", metavar="N", help="of the bootstrap, at least 40 (default: 1,000)")
-    chance.add_argument("--trials", metavar="N", help="of approximate randomization, at least 20 (default: 10,000)")
+    chance.add_argument(
+        "--resamples", type=whole_number(40), metavar="N", help="of the bootstrap, at least 40 (default: 1,000)"
+    )
+    chance.add_argument(
+        "--trials",
+        type=whole_number(20),
+        metavar="N",
+        help="of approximate randomization, at least 20 (default: 10,000)",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -325,7 +333,6 @@ def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
     """The arguments of `compare`. Systems are tested against the first one by the bootstrap, unless told otherwise."""
-    from nmt.cli.options import read_count
     from nmt.config.problems import unknown_choice
     from nmt.evaluation import comparison
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
@@ -351,8 +358,8 @@ def _read_scoring(
             problems.append("--significance needs several systems, and no --runs: systems are tested against the first")
     scoring["methods"] = [method for method in comparison.METHODS if method in methods]
     scoring["intervals"] = options.intervals or options.report is not None
-    for name, least in (("resamples", comparison.FEWEST_RESAMPLES), ("trials", comparison.FEWEST_TRIALS)):
-        number = read_count(f"--{name}", getattr(options, name), problems, least=least)
+    for name in ("resamples", "trials"):
+        number = getattr(options, name)
         scoring |= {} if number is None else {name: number}
     if methods or scoring["intervals"]:
         with collected(problems):

@@ -3,11 +3,10 @@
 PyTorch is imported only if there is a model, since that takes longer than scoring a file.
 """
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from nmt.cli.options import PRECISIONS
 from nmt.cli.outputs import Files
@@ -62,14 +61,9 @@ def read_models(
     if options["model"] or name is not None:
         with collected(problems):
             device = place(choose_device("auto" if name is None else name))
-    if precision not in PRECISIONS:
-        problems.append(f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}")
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
         problems.append(f"--shortlist {missing}; make one with nmt-shortlist")
-    if ensemble is not None and ensemble not in get_args(EnsembleName):
-        choices = ", ".join(get_args(EnsembleName))
-        problems.append(f"--ensemble {shlex.quote(ensemble)}: unknown; choose one of {choices}")
     if ensemble is not None and len(paths) == 1:
         problems.append("--ensemble has an effect only with several models: give --model several times")
     return Models(paths, device, precision, shortlist, ensemble)

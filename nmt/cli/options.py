@@ -8,7 +8,6 @@ that takes long before an option is read.
 import argparse
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,8 +21,8 @@ from nmt.examples import schema_file
 
 END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")
+ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
-MOST = 10**17  # lines, pieces, …
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
@@ -42,6 +41,7 @@ def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
     )
     group.add_argument(
         "--ensemble",
+        choices=ENSEMBLES,
         metavar="MEAN",
         help="with several models: the mean that they give each word: log-probabilities (geometric, not normalized), "
         "logits (the same, normalized), or probabilities (arithmetic) (default: log-probabilities)",
@@ -50,13 +50,16 @@ def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
 
 def add_device_option(group: argparse._ActionsContainer) -> None:
     """Add --device."""
-    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
+    group.add_argument(
+        "--device", choices=DEVICES, metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)"
+    )
 
 
 def add_precision_option(group: argparse._ActionsContainer) -> None:
     """Add --precision, which makes translation faster and a little different."""
     group.add_argument(
         "--precision",
+        choices=PRECISIONS,
         metavar="NAME",
         help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
         f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
@@ -171,15 +174,29 @@ def missing(needed: Mapping[str, tuple[object, str]]) -> list[str]:
     return [f"{option} is missing: {meaning}" for option, (value, meaning) in needed.items() if value is None]
 
 
-def read_count(option: str, text: str | None, problems: list[str], *, least: int) -> int | None:
-    """The whole number; None if there is none, or if it is wrong."""
-    if text is None:
-        return None
-    number = number_in(text)
-    if isinstance(number, int) and least <= number < MOST:
-        return number
-    problems.append(f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}")
-    return None
+def whole_number(least: int, most: int = 10**17) -> Callable[[str], int]:
+    """The type of an option that is a whole number."""
+
+    def read(text: str) -> int:
+        number = number_in(text)
+        if isinstance(number, int) and least <= number <= most:
+            return number
+        limit = f"at least {least}" + (f" and at most {most:,}" if most < 10**17 else "")
+        raise argparse.ArgumentTypeError(f"allowed: a whole number, {limit}")
+
+    return read
+
+
+def number_within(least: float, most: float) -> Callable[[str], float]:
+    """The type of an option that is a number."""
+
+    def read(text: str) -> float:
+        number = number_in(text)
+        if number is not None and least <= number <= most:
+            return float(number)
+        raise argparse.ArgumentTypeError(f"allowed: a number, at least {least:,.15g} and at most {most:,.15g}")
+
+    return read
 
 
 def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:

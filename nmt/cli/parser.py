@@ -31,6 +31,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=program, allow_abbrev=False, add_help=False, description=description, epilog=epilog)
         self._usual = {*usual, "help", "help_all", "version"} if usual else None
         self._places: dict[argparse.Action, list[list[str]]] = {}  # the files and folders of options, time by time
+        self._wrong: list[str] = []  # what is wrong with values
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         if usual:
             self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")
@@ -42,10 +43,11 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """The options in `args`, by default those of the process; ends it if something is wrong with their names,
-        or with their files and folders."""
+        values, or places."""
         self._places.clear()
+        self._wrong.clear()
         options, rest = self.parse_known_args(args, namespace)
-        if problems := [*self._misplaced(), *self._unknown(rest)]:
+        if problems := [*self._wrong, *self._misplaced(), *self._unknown(rest)]:
             self._refuse(*problems)
         return options
 
@@ -76,6 +78,20 @@ class Parser(argparse.ArgumentParser):
         if str(action.metavar).endswith(_PLACES):
             self._places.setdefault(action, []).append(arg_strings)
         return super()._get_values(action, arg_strings)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """The value in a text by the option's `type`; wrong ones are collected."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            self._wrong.append(f"{action.option_strings[-1]} {shlex.quote(arg_string)}: {error.message}")
+            return None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Collect a value that is none of the option's `choices`."""
+        if value is not None and action.choices is not None and value not in action.choices:
+            name, choices = action.option_strings[-1], ", ".join(action.choices)
+            self._wrong.append(f"{name} {shlex.quote(str(value))}: unknown; choose one of {choices}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write a help text or the version as all else on standard output; argparse would be silent if that fails."""

@@ -8,14 +8,12 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
-from nmt.cli.options import missing, read_count
+from nmt.cli.options import missing, whole_number
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
 from nmt.errors import collected, counted, refuse
@@ -51,43 +49,33 @@ def parser() -> Parser:
     made.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     made.add_argument(
         "--translations",
-        default=str(TRANSLATIONS),
+        type=whole_number(1),
+        default=TRANSLATIONS,
         metavar="K",
         help=f"the most probable target pieces that each source piece has (default: {TRANSLATIONS})",
     )
     made.add_argument(
         "--most-frequent",
-        default=str(MOST_FREQUENT),
+        type=whole_number(0),
+        default=MOST_FREQUENT,
         metavar="N",
         help=f"the most frequent target pieces, which every sentence has (default: {MOST_FREQUENT})",
     )
     return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The text to learn a shortlist from, and the model that cuts it."""
-
-    model: Path
-    corpora: Sequence[tuple[Path, Path]]
-    lines: int  # in all of them
-    output: Path
-    translations: int
-    most_frequent: int
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-shortlist; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_command, arguments))
+    return run(PROGRAM, lambda: _shortlist(parser().parse_args(arguments)))
 
 
-def _command(arguments: Sequence[str] | None) -> None:
-    _shortlist(_read_request(parser().parse_args(arguments)))
+def _shortlist(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
 
-
-def _read_request(options: argparse.Namespace) -> Request:
     from nmt.cli.models import kept, read_model_paths
-    from nmt.data.corpus import check_corpora
+    from nmt.data.corpus import check_corpora, read_pairs
+    from nmt.decoding.shortlist import save_shortlist, train_shortlist
+    from nmt.training.finetuning import load_origin
 
     problems = missing(
         {
@@ -110,54 +98,37 @@ def _read_request(options: argparse.Namespace) -> Request:
     models = read_model_paths(options.model, problems)
     if len(models) > 1:
         problems.append("--model was given several times; one is enough, as those of an ensemble share vocabularies")
-    translations = read_count("--translations", options.translations, problems, least=1)
-    most_frequent = read_count("--most-frequent", options.most_frequent, problems, least=0)
     if options.output is not None and is_in_place(options.output):
         problems.append(f"--output {options.output}: a shortlist is a file; give a name")
     read = [*kept(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
     check_outputs({"--output": options.output}, problems, others=read)
     refuse(problems)
-    return Request(
-        model=models[0],
-        corpora=corpora,
-        lines=sum(counts),
-        output=Path(options.output),
-        translations=translations or 0,
-        most_frequent=most_frequent or 0,
-    )
 
-
-def _shortlist(request: Request) -> None:
-    from tqdm import tqdm
-
-    from nmt.data.corpus import read_pairs
-    from nmt.decoding.shortlist import save_shortlist, train_shortlist
-    from nmt.training.finetuning import load_origin
-
-    _, model, vocabularies = load_origin(request.model)
+    _, model, vocabularies = load_origin(models[0])
     size, sampling = vocabularies.target.size, model.config.subwords.sampling
-    counts = {"--translations": request.translations, "--most-frequent": request.most_frequent}
+    sizes = {"--translations": options.translations, "--most-frequent": options.most_frequent}
     refuse(
         [
-            f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none out; "
+            f"{option} {number}: the model has only {size} target pieces; a shortlist of as many would leave none out; "
             "give a smaller number"
-            for option, count in counts.items()
-            if count >= size
+            for option, number in sizes.items()
+            if number >= size
         ]
     )
-    step = math.ceil(request.lines / MOST_PAIRS)
-    pairs = islice((pair for corpus in request.corpora for pair in read_pairs(*corpus)), 0, None, step)
-    total = math.ceil(request.lines / step)
+    lines = sum(counts)
+    step = math.ceil(lines / MOST_PAIRS)
+    pairs = islice((pair for corpus in corpora for pair in read_pairs(*corpus)), 0, None, step)
+    total = math.ceil(lines / step)
     trained = train_shortlist(
         tqdm(pairs, total=total, unit=" pairs", disable=not sys.stderr.isatty()),
         vocabularies,
-        translations=request.translations,
-        most_frequent=request.most_frequent,
+        translations=options.translations,
+        most_frequent=options.most_frequent,
         sampling=sampling,
     )
-    with failing_as(str(request.output)):
-        save_shortlist(request.output.resolve(), trained.shortlist)
-    for line in _report(trained, request.lines, sampled=sampling is not None):
+    with failing_as(options.output):
+        save_shortlist(Path(options.output).resolve(), trained.shortlist)
+    for line in _report(trained, lines, sampled=sampling is not None):
         print(f"{PROGRAM}: {line}", file=sys.stderr)
 
 

@@ -8,24 +8,19 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt import signals
 from nmt.cli import common
-from nmt.cli.options import number_in
+from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, say
 from nmt.devices import DEVICES
-from nmt.errors import ToldElsewhere, UserError, collected, refuse, run_checks
+from nmt.errors import ToldElsewhere, UserError, checked
 from nmt.examples import description, examples, starters
 
-if TYPE_CHECKING:
-    from nmt.experiment.request import Request
-
 PROGRAM = "nmt-train"
-LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
-MINUTES = "30"  # of waiting for another process, which may be scoring a long line
+MINUTES = 30  # of waiting for another process, which may be scoring a long line
 
 
 def parser() -> Parser:
@@ -76,6 +71,7 @@ def parser() -> Parser:
     made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
     made.add_argument(
         "--rank-timeout",
+        type=number_within(0.1, 10_000),
         default=MINUTES,
         metavar="MINUTES",
         help="with several processes: end when another one has not answered for this long, because it hangs; the state "
@@ -116,13 +112,25 @@ def _command(arguments: Sequence[str] | None) -> int | None:
         schema = json_schema({**FAMILIES, "metric": steering_metrics()})
         say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
+    from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run, run
     from nmt.processes import LostProcess
 
     try:
         if options.config is None:
             raise UserError("--config FILE is missing; --list-configs lists examples")
-        request = _read_request(options)
+        request = checked(
+            read_request(
+                options.config,
+                settings=options.overrides,
+                output=options.output,
+                init_from=options.init_from,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                device=options.device,
+            )
+        )
+        request = replace(request, patience=timedelta(minutes=options.rank_timeout), program=PROGRAM)
         if not options.dry_run:
             run(request)
         elif signals.reports():
@@ -135,40 +143,6 @@ def _command(arguments: Sequence[str] | None) -> int | None:
             raise
         raise ToldElsewhere(*error.messages) from error
     return None
-
-
-def _read_request(options: argparse.Namespace) -> "Request":
-    """Check the arguments, and read the configuration and the model to start from."""
-    from nmt.experiment.request import read_request
-
-    problems: list[str] = []
-    patience = timedelta()
-    with collected(problems):
-        patience = rank_timeout(options.rank_timeout)
-    reading = read_request(
-        options.config,
-        settings=options.overrides,
-        output=options.output,
-        init_from=options.init_from,
-        resume=options.resume,
-        overwrite=options.overwrite,
-        device=options.device,
-    )
-    with collected(problems):
-        request = run_checks(reading, problems)
-    refuse(problems)
-    return replace(request, patience=patience, program=PROGRAM)
-
-
-def rank_timeout(text: str) -> timedelta:
-    """How long to wait for another process. Raises UserError if `text` is not an allowed number of minutes."""
-    minutes = number_in(text)
-    if minutes is not None and LEAST_MINUTES <= minutes <= MOST_MINUTES:
-        return timedelta(minutes=minutes)
-    raise UserError(
-        f"--rank-timeout {shorten(text, 40)}: allowed: a number of minutes, at least {LEAST_MINUTES} and at most "
-        f"{MOST_MINUTES:,}"
-    )
 
 
 if __name__ == "__main__":

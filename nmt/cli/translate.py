@@ -17,6 +17,7 @@ from nmt.cli.options import (
     add_search_options,
     add_speed_options,
     add_unknown_word_options,
+    whole_number,
 )
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import Parser
@@ -139,6 +140,7 @@ def _add_parts_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--chunk-lines",
+        type=whole_number(1),
         metavar="N",
         help="lines of a chunk, which is translated by one process and kept when it is finished (default: as many as "
         "are translated together, so that cutting changes no bit; another number may change the last digit of a score, "

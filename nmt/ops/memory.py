@@ -19,7 +19,10 @@ def out_of_memory(error: BaseException) -> bool:
 
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
-    texts = ("can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED")
+    texts = (
+        *("can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED"),
+        "could not create a primitive",  # oneDNN, which has no other words for it
+    )
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
 
 

@@ -127,8 +127,10 @@ def test_options_that_are_wrong(tmp_path: Path, models: list[Path], capsys: Capt
     assert message in capsys.readouterr().err
     assert run(models, tmp_path / "both", "--weights", "1", "-2", "often") == 2
     said = capsys.readouterr().err
-    assert "--weights -2: allowed: a number, more than 0 and at most 1,000,000,000" in said
+    assert "--weights -2: allowed: a number, at least 0.001 and at most 1,000,000" in said
     assert "--weights often: allowed" in said
+    assert run(models, tmp_path / "both", "--weights", "1", "2", "3") == 2
+    said = capsys.readouterr().err
     assert "--weights has 3 numbers and --model 2 models: each model needs one" in said
     assert run(models, models[0]) == 2
     assert f"--output {models[0]}: would overwrite --model {models[0]}" in capsys.readouterr().err

@@ -111,13 +111,12 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             ],
         ),
         (
-            "--model m --source none --reference r --beam-size 0 --length-penalty nan --device gpu",
+            "--model m --source none --reference r --beam-size 0 --length-penalty nan",
             [
                 "--source: none: no such file",
                 "--reference: r: no such file",
                 "--beam-size is 0; allowed: a whole number, at least 1",
                 "--length-penalty is 'nan'; allowed: none, average, or a number, at least 0",
-                "--device gpu: unknown; choose one of auto, cpu, cuda",
             ],
         ),
         (

@@ -1,4 +1,4 @@
-"""Names longer than a file system allows: one message, exit code 2; and those that are just allowed work."""
+"""Names longer than a file system allows, and links to themselves: one message, exit code 2; the longest names work."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -58,9 +58,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_names_that_are_too_long(
+LOOPS = [command for command in COMMANDS if "name=LONG" not in command and "run/LONG" not in command]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [*((command, LONG) for command in COMMANDS), *((command, "loop") for command in LOOPS)],
+)
+def test_names_that_cannot_be_asked_about(
     command: str,
+    name: str,
     tmp_path: Path,
     model: Path,
     tiny: Path,
@@ -69,14 +76,17 @@ def test_names_that_are_too_long(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
+    (tmp_path / "loop").symlink_to("loop")
+    given = LONG if name == LONG else str(tmp_path / name)
     values = {"MODEL": str(model), "TINY": str(tiny)}
     program, *arguments = command.split()
-    options = [values.get(argument, argument).replace("LONG", LONG) for argument in arguments]
+    options = [values.get(argument, argument).replace("LONG", given) for argument in arguments]
     assert MAINS[program](options) == 2
     said = capsys.readouterr().err
     assert f"{program}: " in said
-    assert LONG in said
-    assert "too long" in said or "no such" in said  # as the version of Python has it
+    assert name in said
+    reasons = ["too long", "no such"] if name == LONG else ["symbolic link", "Symlink loop", "no such"]
+    assert any(reason in said for reason in reasons)  # as the version of Python has it
     files = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
     assert files <= {"text", ".cache"}
 

@@ -5,15 +5,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from nmt.cli import translate
+from nmt.cli import train, translate
 from nmt.cli.common import describe
-from nmt.cli.options import PRECISIONS, read_count, translation_values
+from nmt.cli.options import ENSEMBLES, PRECISIONS, translation_values
 from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.decoding.options import TranslationOptions
 from nmt.errors import UserError
 from nmt.ops.packed_weights import PRODUCTS
@@ -30,21 +30,32 @@ def searched(*arguments: str) -> dict[str, Any]:
     return values
 
 
-def test_a_count_is_digits() -> None:
-    problems: list[str] = []
-    assert read_count("--chunk-lines", "12", problems, least=1) == 12
-    assert read_count("--chunk-lines", None, problems, least=1) is None
-    assert problems == []
+def test_a_whole_number_is_digits_and_all_wrong_values_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert translate.parser().parse_args(["--chunk-lines", "12"]).chunk_lines == 12
     wrong = ["0", "-1", "+1", " 5", "1_0", "1.0", "\u0663", "", "9" * 18, "9" * 5000]
-    for text in wrong:
-        assert read_count("--chunk-lines", text, problems, least=1) is None
-        assert re.match(r"--chunk-lines .*: allowed: a whole number, at least 1", problems[-1])
-    assert len(problems) == len(wrong)
+    with pytest.raises(SystemExit):
+        translate.parser().parse_args([*(f"--chunk-lines={text}" for text in wrong), "--device=gpu", "--precision=fp1"])
+    *numbers, device, precision = capsys.readouterr().err.splitlines()[1:]
+    assert len(numbers) == len(wrong)
+    for line in numbers:
+        assert re.fullmatch(r"  - --chunk-lines .*: allowed: a whole number, at least 1", line)
+    assert device == "  - --device gpu: unknown; choose one of auto, cpu, cuda"
+    assert precision.startswith("  - --precision fp1: unknown; ")
 
 
-def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
+def test_a_number_has_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train.parser().parse_args(["--rank-timeout", "0.5"]).rank_timeout == 0.5
+    wrong = ["0", "-1", "nan", "inf", "1e400", "ten", ""]
+    with pytest.raises(SystemExit):
+        train.parser().parse_args([f"--rank-timeout={text}" for text in wrong])
+    said = capsys.readouterr().err
+    assert said.count("allowed: a number, at least 0.1 and at most 10,000") == len(wrong)
+
+
+def test_the_names_that_are_offered_are_those_that_there_are() -> None:
     """The options name them by themselves, for they import no PyTorch."""
     assert tuple(PRODUCTS) == PRECISIONS
+    assert get_args(EnsembleName) == ENSEMBLES
 
 
 def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:

@@ -349,9 +349,8 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
         *("--max-length-ratio", "-1"),
         *("--batch-tokens", "many"),
         *("--n-best", "1.5"),
-        *("--device", "gpu"),
     )
-    assert "9 problems" in messages[0]
+    assert "8 problems" in messages[0]
     text = "\n".join(messages)
     assert "nowhere: no such model file or run folder" in text
     assert "missing.txt: no such file" in text
@@ -361,7 +360,6 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "--max-length-ratio is -1; allowed: a number, at least 0" in text
     assert "--batch-tokens is 'many'; allowed: a whole number, at least 1" in text
     assert "--n-best is 1.5; allowed: a whole number, at least 1" in text
-    assert "--device gpu: unknown; choose one of auto, cpu, cuda" in text
 
 
 def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
@@ -473,9 +471,7 @@ def test_the_target_of_a_link_is_written(model: Path, source: Path) -> None:
 
 
 def test_an_unknown_option_is_refused(capsys, model: Path) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["--model", str(model), "--beam", "3"])
-    assert stop.value.code == 2
+    assert main(["--model", str(model), "--beam", "3"]) == 2
     assert "--beam" in capsys.readouterr().err
 
 

@@ -60,4 +60,5 @@ def test_pytorchs_own_errors_are_known() -> None:
     assert out_of_memory(MemoryError())
     assert out_of_memory(torch.cuda.OutOfMemoryError("CUDA out of memory"))
     assert out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
+    assert out_of_memory(RuntimeError("could not create a primitive"))
     assert not out_of_memory(RuntimeError("anything else"))

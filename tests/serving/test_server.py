@@ -171,23 +171,20 @@ def _metrics(server: Server) -> str:
 
 
 def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All are told at once."""
+    """What is wrong with values is told at once, and then what is wrong with files and models."""
+    assert serve.main(["--max-texts", "0", "--max-seconds", "no", "--cors", "example.org", "--port", "x"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("nmt-serve: 4 problems:\n")
+    for option in ("--max-texts 0: ", "--max-seconds no: ", "--cors example.org: ", "--port x: "):
+        assert option in said
     keys = tmp_path / "keys"
     keys.write_text("\n")
-    wrong = ["--beam-size", "0", "--max-texts", "0", "--max-seconds", "no", "--cors", "example.org", "--port", "x"]
-    assert serve.main(["--model", str(model), "--model", "x/none", "--api-keys", str(keys), *wrong]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("nmt-serve: 7 problems:\n")
-    for part in (
-        "--beam-size is 0; ",
-        "x/none: no such model file",
-        "--max-texts 0: allowed: a whole number, at least 1",
-        "--max-seconds no: allowed: a number, more than 0",
-        f"--api-keys: {keys}: has no key; expected one on each line",
-        "--cors example.org: an origin is scheme and host",
-        "--port x: allowed: a whole number from 0 to 65535",
-    ):
-        assert part in error
+    wrong = ["--model", str(model), "--model", "x/none", "--api-keys", str(keys), "--beam-size", "0"]
+    assert serve.main(wrong) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("nmt-serve: 3 problems:\n")
+    for part in ("--beam-size is 0; ", "x/none: no such model file", f"--api-keys: {keys}: has no key"):
+        assert part in said
 
 
 @pytest.mark.parametrize(
@@ -205,9 +202,7 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
-    problems: list[str] = []
-    assert serve._read_origin(given, problems) == sent
-    assert not problems
+    assert serve.parser().parse_args(["--cors", given]).cors == [sent]
 
 
 @pytest.mark.parametrize(
@@ -219,9 +214,9 @@ def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
     ],
 )
 def test_an_origin_that_no_browser_sends(given: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert serve.main(["--cors", given, "--cors", "*", "--port", "x"]) == 2
-    (told,) = [line for line in capsys.readouterr().err.splitlines() if "--cors" in line]
-    assert told.startswith(f"  - --cors {shlex.quote(given)}: an origin is scheme and host, perhaps with a port, such")
+    assert serve.main(["--cors", given, "--cors", "*"]) == 2
+    start = f"nmt-serve: error: --cors {shlex.quote(given)}: an origin is scheme and host, perhaps with a port, such"
+    assert capsys.readouterr().err.startswith(start)
 
 
 def test_a_path_may_look_like_a_pair(
@@ -231,8 +226,8 @@ def test_a_path_may_look_like_a_pair(
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(model, "my-run=v2")
     Path("my-terms=v2").write_text("dog\tHund\n", encoding="utf-8")
-    assert serve.main(["--model", "my-run=v2", "--glossary", "my-terms=v2", "--port", "x"]) == 2
-    assert capsys.readouterr().err == "nmt-serve: error: --port x: allowed: a whole number from 0 to 65535\n"
+    assert serve.main(["--model", "my-run=v2", "--glossary", "my-terms=v2", "--beam-size", "x"]) == 2
+    assert capsys.readouterr().err.startswith("nmt-serve: error: --beam-size is 'x'; ")
     assert serve.main(["--model", "no-run=v2", "--glossary", "no-terms=v2", "--port", "0"]) == 2
     assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()[1:]] == ["  - v2", "  - v2"]
     assert serve.main(["--model", "en-de=", "--port", "0"]) == 2
