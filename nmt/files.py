@@ -15,7 +15,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -122,12 +121,6 @@ def locked(descriptor: int) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def first_foreign_name(folder: Path, *ours: str) -> str | None:
-    """The first name in `folder` that matches none of the patterns `ours`; None if all match."""
-    names = sorted(entry.name for entry in folder.iterdir())
-    return next((name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)), None)
 
 
 def _permissions(path: Path) -> int | None:

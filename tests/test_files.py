@@ -14,7 +14,6 @@ import pytest
 
 from nmt import files
 from nmt.files import (
-    first_foreign_name,
     is_unfinished,
     open_refusing_links,
     remove_unfinished,
@@ -309,11 +308,3 @@ def test_a_file_that_another_process_takes_for_abandoned_is_made_again(
     write(tmp_path / "out")
     assert names(tmp_path) == ["out"]
     assert open_files() == before
-
-
-def test_the_first_name_that_is_not_ours(tmp_path: Path) -> None:
-    for name in ("a", "b.1.partial", "c"):
-        (tmp_path / name).touch()
-    assert first_foreign_name(tmp_path) == "a"
-    assert first_foreign_name(tmp_path, "a", "b.*") == "c"
-    assert first_foreign_name(tmp_path, "a", "b.*", "c") is None

@@ -166,7 +166,7 @@ def _train(
     if prepared is None:
         prepared = _prepare(request, log)
     processes.check_same("configuration", dump_config(config))
-    config = folder.as_begun(config)
+    config = folder.config or config
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     if state is None:

@@ -58,12 +58,11 @@ class RunFolder:
         self.state_path, self.previous_state_path = path / STATE, path / PREVIOUS_STATE
         self.best_path = path / BEST
         self.origin_path = path / ORIGIN  # a copy of the model that the run started from, where it is a fine-tuning
+        self.config: Config | None = None  # that a run which is resumed began with; its files may be elsewhere now
         self.warnings: list[str] = []  # for the log
         self._lock = lock
         self._is_new = is_new
         self._instead: _Start | None = None  # what `overwrite` begins
-        self._moved: str | None = None  # the configuration with the new paths of files
-        self._saved: Config | None = None  # that of the run which is resumed
 
     @classmethod
     def open(
@@ -198,11 +197,10 @@ class RunFolder:
                 "give another --output, or --overwrite to remove that run"
             ) from error
         if resume and (moved := moved_files(saved, start.config)) is not None:
-            self._saved = saved
-            self._note_moved(moved)
-            is_users = start.config_file is not None and self.config_path.samefile(start.config_file)
-            if not is_users and differences(saved, start.config):
-                self._moved = dump_config(self.as_begun(start.config))
+            self.config = saved
+            if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # which the model has learned
+                files = f"files at other paths, which must be the same as before: {', '.join(read)}"
+                self.warnings.append(f"{self.path}: resumed with {files}")
         elif changes := differences(saved, start.config):
             is_longer = all(change.startswith(("training.max_epochs:", "training.max_updates:")) for change in changes)
             onward = f" (with --init-from {self.path} to train its best model further)" if is_longer else ""
@@ -215,29 +213,6 @@ class RunFolder:
                 f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
                 "--output, or --overwrite to remove that run"
             )
-
-    def _note_moved(self, keys: list[str]) -> None:
-        vectors = [key for key in keys if key.startswith("model.embeddings.")]
-        if read := [key for key in keys if key not in vectors]:
-            files = f"files at other paths, which must be the same as before: {', '.join(read)}"
-            self.warnings.append(f"{self.path}: resumed with {files}")
-        if vectors:
-            unread = f"{' and '.join(vectors)}: not read, for the model has learned from the vectors that it began with"
-            self.warnings.append(f"{self.path}: {unread}")
-
-    def as_begun(self, config: Config) -> Config:
-        """`config` with the files of vectors that the run began with, which are not read again when it is resumed."""
-        if self._saved is None:
-            return config
-        model = config.model.model_copy(update={"embeddings": self._saved.model.embeddings})
-        return config.model_copy(update={"model": model})
-
-    def keep_paths(self) -> None:
-        """Keep the paths of the files that the run reads now, once these have proved to be what it began with."""
-        if self._moved is not None:
-            with written_atomically(self.config_path) as file:
-                file.write(self._moved)
-            self._moved = None
 
     def _check_origin(self, origin: Path | None) -> None:
         """Raise UserError unless the run started from `origin`; None: any origin will do."""

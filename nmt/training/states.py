@@ -3,10 +3,8 @@
 It knows what a state says about a run, and the run's files; `checkpoint` writes and reads the state itself.
 """
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,8 +13,7 @@ from torch.optim import Optimizer
 
 from nmt.config import Config
 from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import rename, written_atomically
-from nmt.models.model_file import load_model
+from nmt.files import rename
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.products import onednn_is_exact
 from nmt.processes import Processes
@@ -66,7 +63,6 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        self.folder.keep_paths()
         restore(state, model=self.model, optimizer=self.optimizer, average=self._averages, rank=rank)
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved["processes"] == present["processes"]:
@@ -83,10 +79,8 @@ class SavedStates:
         self.schedule.restore(state.numbers["schedule"])
         self.update, self._kept = progress.update, progress.kept(self.config.training)
         log(f"resuming after update {progress.update:,}")
-        if self.processes.is_first:
-            if progress.finished is not None:
-                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
-            self._mend_best(progress, log)
+        if self.processes.is_first and progress.finished is not None:
+            self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
         return progress
 
     def write(self, progress: Progress, records: Records | None, *, where: str) -> None:
@@ -122,23 +116,6 @@ class SavedStates:
     @property
     def _averages(self) -> Mapping[str, Tensor] | None:
         return None if self.average is None else self.average.weights
-
-    def _mend_best(self, progress: Progress, log: Log) -> None:
-        """Restore the best model from its checkpoint, which has the same bytes, if it cannot be read.
-
-        In a finished run it may be an average, which is left to the user.
-        """
-        if not progress.best or (problem := _why_unreadable(self.folder.best_path)) is None:
-            return
-        update = progress.best[0].update
-        checkpoint = self.folder.checkpoint_path(update)
-        may_be_average = progress.finished is not None and self.config.training.average_best > 1
-        if may_be_average or _why_unreadable(checkpoint) is not None:
-            log(f"warning: {problem}; see whether a model in {checkpoint.parent} can take its place")
-            return
-        with open(checkpoint, "rb") as model, written_atomically(self.folder.best_path, "wb") as copy:
-            shutil.copyfileobj(model, copy)
-        log(f"warning: {problem}; restored from its checkpoint, of update {update:,}")
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""
@@ -188,11 +165,3 @@ def _first_readable(folder: RunFolder, log: Log) -> State | None:
         return None
     best = f", from its best model with --init-from {folder.best_path}" if folder.best_path.exists() else ""
     raise UserError(*problems, f"{folder.path}: the run cannot be resumed; start over in another --output{best}")
-
-
-def _why_unreadable(path: Path) -> str | None:
-    try:
-        load_model(path)
-    except UserError as error:
-        return str(error)
-    return None

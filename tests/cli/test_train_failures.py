@@ -289,21 +289,3 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
     else:
         assert "average of 2 checkpoints: loss" in said
         assert origin.get("average_of_updates", [9, 18]) == [9, 18]
-
-
-# ------------------------------------------------------------------------------------------- a best model that is gone
-
-
-@pytest.mark.parametrize("harm", [damage, Path.unlink], ids=["damaged", "gone"])
-def test_a_best_model_is_made_anew_from_its_checkpoint(
-    tmp_path: Path, trained: Path, tiny: Path, train: Train, capsys: Capture, harm: Callable[[Path], None]
-) -> None:
-    """It has the same bytes again."""
-    output, kept = tmp_path / "run", ("training.keep_best=2", "training.keep_last=2", "--resume")
-    shutil.copytree(trained, output)
-    best = output / "best.safetensors"
-    harm(best)
-    assert train(tiny, output, *kept) == 0
-    said = capsys.readouterr().err
-    assert re.search(rf"warning: {best}: .*; restored from its checkpoint, of update \d+\n", said)
-    assert best.read_bytes() == (trained / "best.safetensors").read_bytes()

@@ -292,16 +292,13 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
     assert train(tiny, run, *kept, *paths, "--resume") == 2
     assert "no longer those that this run began with" in capsys.readouterr().err
-    assert str(moved) not in (run / "config.yaml").read_text(encoding="utf-8")
     (moved / "train.de").write_bytes(original)
     assert train(tiny, run, *kept, *paths, "--resume") == 0
     told = capsys.readouterr().err
     keys = "data.train.0.source, data.train.0.target, data.valid.source, data.valid.target"
     files = f"files at other paths, which must be the same as before: {keys}"
     assert f"warning: {run}: resumed with {files}\n" in told
-    saved = (run / "config.yaml").read_text(encoding="utf-8")
-    assert str(moved / "train.en") in saved
-    assert str(moved / "cache") in saved
+    assert str(moved) not in (run / "config.yaml").read_text(encoding="utf-8")
     mine, theirs = load_model(run / "best.safetensors").weights, load_model(trained / "best.safetensors").weights
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
 
@@ -330,7 +327,6 @@ def test_resuming_with_another_cache(tmp_path: Path, tiny: Path, train: Train, c
     assert train(tiny, run, one, "--resume", "data.cache_folder=null") == 0
     assert "warning" not in capsys.readouterr().err
     config = run / "config.yaml"
-    assert "cache_folder: null" in config.read_text(encoding="utf-8")
     before = config.read_bytes()
     assert train(config, run, "--resume", f"data.cache_folder={tmp_path / 'another'}") == 0
     assert config.read_bytes() == before

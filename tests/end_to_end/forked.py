@@ -198,7 +198,7 @@ def _run(
     if before is not None:
         before()
     try:
-        sys.exit(getattr(start, command)())
+        sys.exit(start.main(f"nmt-{command}"))
     finally:
         if Path("/proc/self/status").exists():  # not `resource`, which counts what the forking process has used
             os.write(peak, str(resident("VmHWM") // 2**20).encode())

@@ -18,10 +18,9 @@ from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state, seed_process
 from nmt.training.divergence import Diverged
 from nmt.training.optim import SGD, build_schedule
-from nmt.training.progress import Progress, Scored, Window
+from nmt.training.progress import Progress, Window
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
-from tests.random_model import save_random_model
 
 
 class OneOfTwo(Processes):
@@ -240,33 +239,14 @@ def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
         assert not warnings(log)
 
 
-@pytest.mark.parametrize(
-    ("average", "finished", "restored"), [(0, None, True), (2, None, True), (0, "4 updates", True), (2, "4", False)]
-)
-def test_a_damaged_best_model_is_restored_from_its_checkpoint(
-    folder: RunFolder, average: int, finished: str | None, restored: bool
+@pytest.mark.parametrize("finished", [None, "4 updates"])
+def test_what_a_kill_left_of_checkpoints_goes_when_a_finished_run_is_resumed(
+    folder: RunFolder, finished: str | None
 ) -> None:
-    """Not in a finished run that averages, whose best model may have been the average. There the state tells which
-    checkpoints are left from a kill, and may go."""
-    training = CONFIG.training.model_copy(update={"average_best": average, "keep_best": 2})
-    config = CONFIG.model_copy(update={"training": training})
-    progress = Progress(update=4, best=[Scored(2.5, 3), Scored(2.5, 4)], last=[4], finished=finished)
-    save_random_model(folder.checkpoint_path(3))
+    states(folder).write(Progress(update=4, last=[4], finished=finished), RECORDS, where="")
     folder.checkpoint_path(2).touch()
-    replace(states(folder), config=config).write(progress, RECORDS, where="")
-    folder.checkpoint_path(2).touch()
-    folder.best_path.write_bytes(b"damaged")
-    _, _, log = resumed(folder, config=config)
-    (told,) = warnings(log)
-    assert str(folder.best_path) in told
+    resumed(folder)
     assert folder.checkpoint_path(2).exists() == (finished is None)
-    if restored:
-        assert told.endswith("; restored from its checkpoint, of update 3")
-        assert folder.best_path.read_bytes() == folder.checkpoint_path(3).read_bytes()
-        assert not warnings(resumed(folder, config=config)[2])
-    else:
-        assert f"see whether a model in {folder.path / 'checkpoints'}" in told
-        assert folder.best_path.read_bytes() == b"damaged"
 
 
 @pytest.mark.parametrize("rank", [0, 1])
