@@ -158,9 +158,9 @@ def test_scoring_a_model_is_scoring_its_translations(model: Path, corpus: Path, 
     search = ("--beam-size", 3, "--length-penalty", 0.5)
     by_hand = tmp_path / "by_hand"
     succeeds("translate", "--model", model, "--input", source, "--output", by_hand, *search)
-    scored = succeeds("evaluate", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
+    scored = succeeds("eval", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
     more = ("--source", source, "--output", tmp_path / "saved", "--json", tmp_path / "model.json", *search)
-    assert succeeds("evaluate", "--model", model, "--reference", reference, *more) == scored
+    assert succeeds("eval", "--model", model, "--reference", reference, *more) == scored
 
     assert (tmp_path / "saved").read_bytes() == by_hand.read_bytes()
     assert (tmp_path / "model.json").read_bytes() == (tmp_path / "file.json").read_bytes()
