@@ -75,7 +75,7 @@ fuzz: $(READY) ## Give every reader broken and hostile input, 10 minutes each; f
 		|| $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes 10 --target all
 
-bench: $(READY) ## Measure training speed and peak memory on the reference task; other benchmarks: docs/performance.md
+bench: $(READY) ## Measure training speed and peak memory on the reference task; other benchmarks: docs/performance.md, research/speed.md
 	$(BIN)/python benchmarks/train_speed.py
 	$(BIN)/python benchmarks/memory.py
 
