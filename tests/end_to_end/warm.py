@@ -6,7 +6,7 @@ import torch
 
 from nmt.ops.products import onednn_is_exact
 
-COMMANDS = ("nmt.cli.train", "nmt.cli.translate", "nmt.cli.evaluate")
+COMMANDS = ("nmt.cli.train", "nmt.experiment.training", "nmt.cli.translate", "nmt.cli.translation")
 LATER = ("matplotlib.font_manager", "torch._dynamo")  # by pictures, and by DistributedDataParallel
 for name in COMMANDS + LATER:
     import_module(name)
