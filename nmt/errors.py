@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
@@ -111,15 +111,6 @@ def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result
     except OSError as error:  # not even its existence can be checked: too long a name, or a folder closed to us
         yield f"{error.filename}: {error.strerror}" if error.filename else str(error)
     return otherwise
-
-
-def run_checks(checking: Checking[Result], problems: list[str]) -> Result:
-    """Run the checks to the end, append their problems, and return what was read."""
-    while True:
-        try:
-            problems.append(next(checking))
-        except StopIteration as end:
-            return cast(Result, end.value)
 
 
 def checked(checking: Checking[Result]) -> Result:

@@ -55,7 +55,7 @@ def _average(options: argparse.Namespace) -> None:
     from nmt.cli.models import kept, read_model_paths
     from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
     from nmt.training.averaging import WeightedMean
-    from nmt.training.finetuning import why_not_alike
+    from nmt.training.starting_weights import why_not_alike
 
     problems = missing(
         {
@@ -85,7 +85,7 @@ def _average(options: argparse.Namespace) -> None:
     for path, share in zip(paths, weights, strict=True):
         model = load_model(path)
         models.append(model)
-        reasons = list(why_not_alike(model, models[0], name=str(paths[0])))
+        reasons = why_not_alike(model, models[0], name=str(paths[0]))
         problems += [f"{path}: {reason}" for reason in reasons]
         if not reasons:
             if len(models) > 1 and (agreement := mean.agreement(model.weights)) < _BEGAN_APART:

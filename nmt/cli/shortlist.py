@@ -75,7 +75,7 @@ def _shortlist(options: argparse.Namespace) -> None:
     from nmt.cli.models import kept, read_model_paths
     from nmt.data.corpus import check_corpora, read_pairs
     from nmt.decoding.shortlist import save_shortlist, train_shortlist
-    from nmt.training.finetuning import load_origin
+    from nmt.training.starting_weights import load_origin
 
     problems = missing(
         {

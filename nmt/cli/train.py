@@ -16,7 +16,7 @@ from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, say
 from nmt.devices import DEVICES
-from nmt.errors import ToldElsewhere, UserError, checked
+from nmt.errors import ToldElsewhere, UserError
 from nmt.examples import description, examples, starters
 
 PROGRAM = "nmt-train"
@@ -119,16 +119,14 @@ def _command(arguments: Sequence[str] | None) -> int | None:
     try:
         if options.config is None:
             raise UserError("--config FILE is missing; --list-configs lists examples")
-        request = checked(
-            read_request(
-                options.config,
-                settings=options.overrides,
-                output=options.output,
-                init_from=options.init_from,
-                resume=options.resume,
-                overwrite=options.overwrite,
-                device=options.device,
-            )
+        request = read_request(
+            options.config,
+            settings=options.overrides,
+            output=options.output,
+            init_from=options.init_from,
+            resume=options.resume,
+            overwrite=options.overwrite,
+            device=options.device,
         )
         request = replace(request, patience=timedelta(minutes=options.rank_timeout), program=PROGRAM)
         if not options.dry_run:

@@ -12,8 +12,8 @@ from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
 from nmt.symbols import UNKNOWN
-from nmt.training.finetuning import language_warning
 from nmt.training.scheduled_sampling import late
+from nmt.training.starting_weights import language_warning
 
 FIRST_LINES = 1000  # of a file, that tell how all are written
 

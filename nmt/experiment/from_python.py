@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from typing import Any
 import torch
 
 from nmt.config.yaml_text import write_yaml
-from nmt.errors import Checking, UserError, checked
-from nmt.experiment.request import Request, read_request
+from nmt.errors import UserError
+from nmt.experiment.request import read_request
 from nmt.experiment.training import Trained, run
 from nmt.signals import Interrupted
 
@@ -48,7 +47,17 @@ def train(
     SystemExit, once the state is saved from which `resume` continues; a program's handlers of these signals are back
     when training has ended.
     """
-    request = checked(_request(config, settings, output, init_from, resume, overwrite, device))
+    paths = [None if path is None else Path(path) for path in (output, init_from)]
+    request = read_request(
+        Path(config),
+        settings=[_as_option(key, value) for key, value in (settings or {}).items()],
+        output=paths[0],
+        init_from=paths[1],
+        resume=resume,
+        overwrite=overwrite,
+        device=str(device),
+    )
+    request = replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
     try:
         with _alone(), _as_in_a_command():
             return run(request)
@@ -58,55 +67,10 @@ def train(
         raise SystemExit(interruption.exit_code) from None
 
 
-def _request(
-    config: Any, settings: Any, output: Any, init_from: Any, resume: Any, overwrite: Any, device: Any
-) -> Checking[Request]:
-    """The request; yields what is wrong with values, of a program without checked types."""
-    paths = {"config": config, "output": output, "init_from": init_from}
-    checked(_wrong_kinds(paths, {"resume": resume, "overwrite": overwrite}))
-    texts = yield from _texts(settings)
-    folder, origin = (None if path is None else Path(path) for path in (output, init_from))
-    request = yield from read_request(
-        Path(config),
-        settings=texts,
-        output=folder,
-        init_from=origin,
-        resume=resume,
-        overwrite=overwrite,
-        device=str(device),
-    )
-    return replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
-
-
-def _wrong_kinds(paths: Mapping[str, Any], flags: Mapping[str, Any]) -> Checking[None]:
-    for name, path in paths.items():
-        if not isinstance(path, str | os.PathLike) and (path is not None or name == "config"):
-            yield f"{name} is {path!r}; it must be a path"
-        elif path == "":  # as of a variable that is not set; it would be the current folder
-            yield f"{name}: the path is empty"
-    yield from (
-        f"{name} is {flag!r}; it must be True or False" for name, flag in flags.items() if type(flag) is not bool
-    )
-
-
-def _texts(settings: Any) -> Checking[list[str]]:
-    """The settings as the command has them."""
-    settings = {} if settings is None else settings
-    if not isinstance(settings, Mapping):
-        raise UserError(f"settings is {settings!r}; it must be a mapping of keys to values")
-    texts = []
-    for key, value in settings.items():
-        if not (isinstance(key, str) and re.fullmatch(r"\w+(\.\w+)*", key)):
-            yield f"settings: {key!r} is no key; write one such as 'training.max_epochs'"
-        elif within := next((other for other in settings if key.startswith(f"{other}.")), None):
-            yield f"settings: {key} is a part of {within}, which is given, too; give one of the two"
-        else:
-            try:
-                plain = json.loads(json.dumps(value, default=_plain))
-                texts.append(f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n"))
-            except (TypeError, ValueError) as error:
-                yield f"settings: {key} is {value!r}; it must be a number, a text, a list, or a mapping ({error})"
-    return texts
+def _as_option(key: str, value: Any) -> str:
+    """A setting as the command has it: "KEY=VALUE" with VALUE in YAML."""
+    plain = json.loads(json.dumps(value, default=_plain))
+    return f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n")
 
 
 def _plain(value: Any) -> Any:

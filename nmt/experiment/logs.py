@@ -1,10 +1,11 @@
-"""The log of a training: a file, with the time of each line, and the terminal."""
+"""What a person sees of a training: its log, in a file and on the terminal, and a line there that moves."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -28,3 +29,17 @@ def logging_to(path: Path) -> Iterator[Callable[[str], None]]:
                     tqdm.write(message, file=sys.stderr)
 
         yield log
+
+
+def progress_bar(epoch: int, done: int, batches: int, *, is_shown: bool) -> "tqdm[Any]":
+    """A line on a terminal that shows how far the epoch is; nothing elsewhere."""
+    hidden = None if is_shown and sys.stderr is not None else True  # None: where there is no terminal
+    return tqdm(
+        desc=f"epoch {epoch}",
+        initial=done,
+        total=batches,
+        leave=False,
+        disable=hidden,
+        dynamic_ncols=True,
+        bar_format="{desc}: {percentage:3.0f}% of {total_fmt} batches, {remaining} left{postfix}",
+    )

@@ -3,7 +3,7 @@
 All mistakes are found before data is read, and reported at once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,16 +15,15 @@ from nmt.config import Check, Config, Inheritance, Problem, load_config, moved_f
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
 from nmt.devices import choose_device
-from nmt.errors import Checking, UserError, caught, checked, nothing_at, refuse
+from nmt.errors import UserError, collected, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.processes import PATIENCE
-from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
-from nmt.training.pretrained import embedding_problems
 from nmt.training.run_files import has_state
 from nmt.training.run_folder import begun_with, recorded_origin
+from nmt.training.starting_weights import Origin, embedding_problems, inherited, load_origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,28 +55,30 @@ def read_request(
     resume: bool = False,
     overwrite: bool = False,
     device: str = "auto",
-) -> Checking[Request]:
+) -> Request:
     """Read the configuration, which is a file or an example, and the model to start from.
 
-    `settings` are "KEY=VALUE" with VALUE in YAML. The other arguments are those of `nmt.train`.
+    `settings` are "KEY=VALUE" with VALUE in YAML. The other arguments are those of `nmt.train`. Raises UserError with
+    everything that is wrong.
     """
-    place = yield from caught(lambda: choose_device(device), torch.device("cpu"))
+    problems: list[str] = []
+    with collected(problems):
+        chosen = choose_device(device)
     if resume and overwrite:
-        yield "--resume and --overwrite contradict each other: continue the run, or begin another"
-    start = _Start(init_from, resumed=resume, output=output)
-    source = _configuration(config)
-    try:
-        checks: list[Check] = [model_problems, source.missing_files, _tokenizer_problem]
-        checks += [start.missing_model, start.embedding_problems]
+        problems.append("--resume and --overwrite contradict each other: continue the run, or begin another")
+    start = _Start(init_from, output, resume)
+    source = _source(config)
+    checks: list[Check] = [model_problems, source.missing_files, _tokenizer_problems]
+    checks += [start.missing_model, start.embedding_problems]
+    with collected(problems):
         families = {**FAMILIES, "metric": steering_metrics()}
         loaded = load_config(source.path, settings, checks, start.inherit, families=families, folder=source.folder)
-    finally:
-        yield from start.problems
+    refuse([*start.problems, *problems])
     return Request(
         config=loaded,
         config_path=source.path,
         origin=start.origin,
-        device=place,
+        device=chosen,
         output=_run_folder(output, loaded),
         resume=resume,
         overwrite=overwrite,
@@ -96,24 +97,23 @@ class _Source:
     folder: Path
     is_example: bool
 
-    def missing_files(self, config: Config) -> Iterator[Problem]:
+    def missing_files(self, config: Config) -> list[Problem]:
         """Files of the corpora that are not there; of an example, where it has them from."""
         pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
         pairs |= {("data", "watch", i): pair for i, pair in enumerate(config.data.watch)}
-        files = {
-            (*place, key): path
-            for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items()
-            for key, path in pair
-            if isinstance(path, Path)
-        }
-        problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
+        pairs["data", "valid"] = config.data.valid
+        problems = []
+        for place, pair in pairs.items():
+            for key, path in pair:
+                if isinstance(path, Path) and (missing := nothing_at(path)):
+                    problems.append(Problem((*place, key), missing))
         if problems and self.is_example:
             hint = f"the example's files are not in this folder; its header says: {shorten(data(self.path), 200)}"
-            problems = [Problem(("data",), hint)]
-        yield from problems
+            return [Problem(("data",), hint)]
+        return problems
 
 
-def _configuration(path: Path) -> _Source:
+def _source(path: Path) -> _Source:
     """The file that --config names: a file, or an example, whose paths then begin in the current folder.
 
     Those of a clone's configs/demo.yaml, such as ../data/synthetic/train.en, lead to the clone's data/, and those of
@@ -126,12 +126,13 @@ def _configuration(path: Path) -> _Source:
     return _Source(path=example, folder=Path.cwd() / folder, is_example=True)
 
 
-def _tokenizer_problem(config: Config) -> Iterator[Problem]:
-    """Whether BLEU can be computed on this machine."""
+def _tokenizer_problems(config: Config) -> list[Problem]:
+    """Why BLEU cannot be computed on this machine."""
     try:
         check_tokenizer(config.training.validation.tokenize, name="BLEU's tokenizer")
     except UserError as error:
-        yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
+        return [Problem(("training", "validation", "tokenize"), "; ".join(error.messages))]
+    return []
 
 
 class _Start:
@@ -140,56 +141,50 @@ class _Start:
     `problems` says what is wrong with its file.
     """
 
-    def __init__(self, model: Path | None, *, resumed: bool, output: Path | None) -> None:
+    def __init__(self, model: Path | None, output: Path | None, resume: bool) -> None:
         self.origin: Origin | None = None
-        self.problems: Sequence[str] = ()
-        self._resumed, self._output = resumed, output
+        self.problems: list[str] = []
+        self._output, self._resume = output, resume
         self._load(model)
 
     def _load(self, model: Path | None) -> None:
         self._model = model
         if model is not None:
-            try:
-                self.origin = checked(caught(lambda: load_origin(model), None))
-            except UserError as error:
-                self.problems = error.messages
+            with collected(self.problems):
+                self.origin = load_origin(model)
 
     def inherit(self, config: Config) -> Inheritance:
         """The configuration with what it inherits from the model; for `load_config`."""
         folder, goes_on = _run_folder(self._output, config), self._goes_on(config)
-        if self._model is None and self._resumed:
+        if self._model is None and self._resume:
             self._load(recorded_origin(folder))
-        if self.origin is not None:
-            completed = inherited(config, self.origin, is_begun=goes_on)
-        else:
-            refuse(self.problems)  # nothing is known of what it would be completed with
-            completed = Inheritance(config)
+        refuse(self.problems)  # nothing is known of what it would be completed with
+        completed = Inheritance(config) if self.origin is None else inherited(config, self.origin, is_begun=goes_on)
         before = begun_with(folder) if goes_on else None
-        if before is None:
-            return completed
-        return completed._replace(is_begun=moved_files(before, completed.config) is not None)
+        is_begun = before is not None and moved_files(before, completed.config) is not None
+        return completed._replace(is_begun=is_begun)
 
-    def embedding_problems(self, config: Config) -> Iterator[Problem]:
+    def embedding_problems(self, config: Config) -> list[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""
-        if not self._goes_on(config):
-            yield from embedding_problems(config)
+        return [] if self._goes_on(config) else embedding_problems(config)
 
     def _goes_on(self, config: Config) -> bool:
         """Whether a run is resumed that has a state to resume from."""
-        return self._resumed and has_state(_run_folder(self._output, config))
+        return self._resume and has_state(_run_folder(self._output, config))
 
-    def missing_model(self, config: Config) -> Iterator[Problem]:
+    def missing_model(self, config: Config) -> list[Problem]:
         """What makes no sense without the weights of a model that has learned something."""
         if self._model is not None:
-            return
+            return []
         training, needs = config.training, "needs --init-from"
-        messages: dict[KeyPath, str] = {}
+        problems = []
         if training.freeze:
-            messages["freeze",] = f"{needs}; freezing weights that were never trained is of no use"
+            message = f"{needs}; freezing weights that were never trained is of no use"
+            problems.append(Problem(("training", "freeze"), message))
         if training.vocabulary != "same":
             message = f"{training.vocabulary} {needs}; a new model has the vocabulary of subwords anyway"
-            messages["vocabulary",] = message
+            problems.append(Problem(("training", "vocabulary"), message))
         if training.validation.retain is not None:
-            messages["validation", "retain"] = f"{needs}; a model that has learned nothing has nothing to retain"
-        for key, message in messages.items():
-            yield Problem(("training", *key), message)
+            message = f"{needs}; a model that has learned nothing has nothing to retain"
+            problems.append(Problem(("training", "validation", "retain"), message))
+        return problems

@@ -1,9 +1,8 @@
-"""A training from its request to the best model: corpora → model → trainer, in a run folder with a lock and a log.
+"""A training from its request to the best model: run folder → corpora → model → trainer.
 
 The warnings of `doubts` come first; nothing of a former run is removed before the new one has all that it needs.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.data.cache import Log
@@ -22,22 +20,28 @@ from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
 from nmt.experiment.doubts import doubts_of_references, doubts_of_start, doubts_of_updates
-from nmt.experiment.logs import logging_to
+from nmt.experiment.logs import logging_to, progress_bar
 from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes, joined, started_by
 from nmt.signals import Interrupted, handled, leaving, reporting
+from nmt.training.checkpoint import State
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import freeze, parts
-from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
 from nmt.training.optim import build_optimizer, build_schedule
-from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
 from nmt.training.run_files import has_state
 from nmt.training.run_folder import RunFolder
+from nmt.training.starting_weights import (
+    Pretrained,
+    fingerprint,
+    parts,
+    read_pretrained,
+    starting_model,
+    vocabulary_report,
+)
 from nmt.training.states import SavedStates, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
@@ -64,8 +68,16 @@ def run(request: Request) -> Trained:
 
     Raises UserError for what the user can mend, and Interrupted, with the state saved, when a signal asks to stop.
     """
-    with _explained(request.output):
-        trained = _run_as_one(request)
+    program = request.program or "nmt.train"
+    with (
+        _explained(request.output),
+        joined(request.device, program=program, patience=request.patience) as (processes, device),
+    ):
+        request = replace(request, device=device)
+        with _run_folder(request, processes) as (folder, log):
+            data = _before_the_former_run_goes(request, folder, processes, log) if processes.is_first else None
+            trained = _train(request, folder, log, processes, data)
+        processes.wait()  # a process that leaves early takes its connections with it
     if isinstance(trained, Interrupted):
         raise trained
     return trained
@@ -73,59 +85,15 @@ def run(request: Request) -> Trained:
 
 def dry_run(request: Request, log: Log) -> Iterator[str]:
     """What the training would be, line by line; warnings go to `log`. Raises UserError like `train`."""
+    config = request.config
     with _explained(request.output):
         _warn(log, doubts_of_start(request))
         prepared = _prepare(request, log)
         _warn(log, doubts_of_updates(request, prepared))
-        _tell_vocabulary(request, prepared, log)
-        pretrained = read_pretrained(request.config.model, prepared.vocabularies)
-        for line in pretrained.report:
-            log(line)
-        candidates = build_candidates(request.config, prepared.vocabularies, request.device)
-        yield from describe(request.config, prepared, _model(request, prepared, pretrained), candidates)
-
-
-def _run_as_one(request: Request) -> Trained | Interrupted:
-    """Open the run folder and train in it as one of the processes."""
-    program = request.program or "nmt.train"
-    with joined(request.device, program=program, patience=request.patience) as (processes, device):
-        request = replace(request, device=device)
-        trained = _train_as_first(request, processes) if processes.is_first else _train_as_another(request, processes)
-        processes.wait()  # a process that leaves early takes its connections with it
-        return trained
-
-
-def _train_as_another(request: Request, processes: Processes) -> Trained | Interrupted:
-    processes.wait_until_prepared()
-    with RunFolder.follow(request.output) as folder:
-        return _train(request, folder, lambda _: None, processes)
-
-
-def _train_as_first(request: Request, processes: Processes) -> Trained | Interrupted:
-    with (
-        RunFolder.open(
-            request.output,
-            request.config,
-            resume=request.resume,
-            overwrite=request.overwrite,
-            config_file=request.config_path,
-            origin=request.origin and request.origin.path,
-            job=started_by(),
-        ) as folder,
-        logging_to(folder.log_path) as log,
-    ):
-        for warning in folder.warnings:
-            log(f"warning: {warning}")
-        prepared = pretrained = None
-        if processes.size > 1 or request.overwrite:
-            prepared = _prepare(request, log)
-            if folder.replaces:  # all that the new run needs, before the former one is gone
-                pretrained = read_pretrained(request.config.model, prepared.vocabularies)
-                _model(request, prepared, pretrained)  # which may not fit into the memory
-            if (replaced := folder.overwrite()) is not None:
-                log(replaced)
-            processes.tell_prepared()
-        return _train(request, folder, log, processes, prepared, pretrained)
+        _report_vocabulary(request, prepared, log)
+        pretrained = _read_pretrained(config, prepared, log)
+        candidates = build_candidates(config, prepared.vocabularies, request.device)
+        yield from describe(config, prepared, _model(request, prepared, pretrained), candidates)
 
 
 @contextmanager
@@ -143,18 +111,58 @@ def _explained(output: Path) -> Iterator[None]:
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
 
 
+@contextmanager
+def _run_folder(request: Request, processes: Processes) -> Iterator[tuple[RunFolder, Log]]:
+    """The run folder, which the first process opens, locks, and writes in, and the log, which is that process's."""
+    if not processes.is_first:
+        processes.wait_until_prepared()
+        with RunFolder.follow(request.output) as folder:
+            yield folder, lambda _: None
+        return
+    with (
+        RunFolder.open(
+            request.output,
+            request.config,
+            resume=request.resume,
+            overwrite=request.overwrite,
+            config_file=request.config_path,
+            origin=request.origin and request.origin.path,
+            job=started_by(),
+        ) as folder,
+        logging_to(folder.log_path) as log,
+    ):
+        _warn(log, folder.warnings)
+        yield folder, log
+
+
+class _Data(NamedTuple):
+    """What a run reads before it has a model."""
+
+    prepared: Prepared
+    pretrained: list[Pretrained] | None = None  # None: not read yet
+
+
+def _before_the_former_run_goes(request: Request, folder: RunFolder, processes: Processes, log: Log) -> _Data | None:
+    """The data, where other processes wait for them, or where they have to be there before a former run is removed."""
+    if processes.size == 1 and not request.overwrite:
+        return None
+    data = _Data(_prepare(request, log))
+    if folder.replaces:
+        pretrained = _read_pretrained(request.config, data.prepared, log)
+        data = data._replace(pretrained=pretrained)
+        _model(request, data.prepared, pretrained)  # which may not fit into the memory
+    if (replaced := folder.overwrite()) is not None:
+        log(replaced)
+    processes.tell_prepared()
+    return data
+
+
 def _train(
-    request: Request,
-    folder: RunFolder,
-    log: Log,
-    processes: Processes,
-    prepared: Prepared | None = None,
-    pretrained: Pretrained | None = None,
+    request: Request, folder: RunFolder, log: Log, processes: Processes, data: _Data | None
 ) -> Trained | Interrupted:
-    """Train in an open run folder as one of the processes, on data that may be `prepared` and vectors `pretrained`."""
-    config, origin, device = request.config, request.origin, request.device
+    """Train in an open run folder as one of the processes, on `data` that may have been read."""
     threads = counted(torch.get_num_threads(), "thread")
-    log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {threads}")
+    log(f"run folder {folder.path}, {request.device}, PyTorch {torch.__version__}, {threads}")
     state = saved_state(folder, processes, log)
     if state is None:
         if request.resume:
@@ -162,25 +170,43 @@ def _train(
         _warn(log, doubts_of_start(request))
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
-    log(f"training with {chosen_computing(config.training, device)}")
-    if prepared is None:
-        prepared = _prepare(request, log)
-    processes.check_same("configuration", dump_config(config))
-    config = folder.config or config
+    log(f"training with {chosen_computing(request.config.training, request.device)}")
+    prepared, pretrained = data or _Data(_prepare(request, log))
+    processes.check_same("configuration", dump_config(request.config))
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     if state is None:
         _warn(log, doubts_of_updates(request, prepared))
-        pretrained = pretrained or read_pretrained(config.model, prepared.vocabularies)
-        processes.check_same("pretrained embeddings", pretrained.fingerprint)
-        for line in pretrained.report:
-            log(line)
-    model = _model(request, prepared, pretrained)
+        pretrained = _read_pretrained(request.config, prepared, log) if pretrained is None else pretrained
+        processes.check_same("pretrained embeddings", fingerprint(pretrained))
+    model = _model(request, prepared, pretrained or [])
     for line in parameters(model):
         log(line)
-    if origin is not None and state is None:
-        log(f"starting from the weights of {origin.path}")
-        _tell_vocabulary(request, prepared, log)
+    if request.origin is not None and state is None:
+        log(f"starting from the weights of {request.origin.path}")
+        _report_vocabulary(request, prepared, log)
+    trainer = _trainer(request, folder, log, processes, prepared, model, state)
+    try:
+        with nullcontext() if request.program is None else handled(leaving(request.program)):
+            trainer.train()
+    except Interrupted as interruption:
+        with reporting():
+            log(f"{interruption}; the state is saved, continue with --resume")
+        return interruption
+    return _trained(trainer, log)
+
+
+def _trainer(
+    request: Request,
+    folder: RunFolder,
+    log: Log,
+    processes: Processes,
+    prepared: Prepared,
+    model: Seq2Seq,
+    state: State | None,
+) -> Trainer:
+    """The trainer of the model, from the saved state on."""
+    config = folder.config or request.config  # that the run began with, whose files may be elsewhere now
     states = SavedStates(
         folder=folder,
         config=config,
@@ -192,29 +218,27 @@ def _train(
     )
     progress = states.start(state, log)
     saved = {} if state is None else state.numbers
-    trainer = Trainer(
+    return Trainer(
         states=states,
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
         progress=progress,
         records=Records(folder.path, config, saved, progress, log) if processes.is_first else None,
-        validate=build_validation(config, prepared, device, processes),
+        validate=build_validation(request.config, prepared, request.device, processes),
         write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
         log=log,
-        progress_bar=partial(_progress_bar, shown=processes.is_first),
-        candidates=build_candidates(config, prepared.vocabularies, device),
+        progress_bar=partial(progress_bar, is_shown=processes.is_first),
+        candidates=build_candidates(config, prepared.vocabularies, request.device),
     )
-    try:
-        with nullcontext() if request.program is None else handled(leaving(request.program)):
-            trainer.train()
-    except Interrupted as interruption:
-        with reporting():
-            log(f"{interruption}; the state is saved, continue with --resume")
-        return interruption
+
+
+def _trained(trainer: Trainer, log: Log) -> Trained:
+    """What a training that has ended was, also as the last line of the log."""
+    progress, folder = trainer.progress, trainer.folder
     finished, minutes = progress.finished or "", progress.seconds / 60
     log(f"finished: {finished}, {minutes:.1f} minutes; the best model is {folder.best_path}")
     validation: dict[str, float] = {}
-    if processes.is_first:
+    if trainer.processes.is_first:
         try:
             validation = load_model(folder.best_path).training["validation"]
         except UserError as error:  # such as weights of a training that diverged, and was not to be stopped for it
@@ -232,6 +256,13 @@ def _prepare(request: Request, log: Log) -> Prepared:
     return prepared
 
 
+def _read_pretrained(config: Config, prepared: Prepared, log: Log) -> list[Pretrained]:
+    pretrained = read_pretrained(config.model, prepared.vocabularies)
+    for table in pretrained:
+        log(table.report)
+    return pretrained
+
+
 def _warn(log: Log, warnings: Sequence[str]) -> None:
     for warning in warnings:
         log(f"warning: {warning}")
@@ -243,24 +274,12 @@ def _fingerprint(prepared: Prepared) -> str:
     return " ".join(corpus.folder.name for corpus in corpora)
 
 
-def _model(request: Request, prepared: Prepared, pretrained: Pretrained | None) -> Seq2Seq:
-    """The model to train: drawn from the seed and `pretrained`, or with the weights of the model to start from."""
-    torch.manual_seed(request.config.seed)
-    source, target = prepared.vocabularies
-    model = build_model(request.config.model, source_size=source.size, target_size=target.size)
-    if request.origin is not None:
-        weights, known, vocabularies = request.origin.model.weights, request.origin.vocabularies, prepared.vocabularies
-        if vocabularies is not known:
-            weights = with_vocabularies(weights, known, vocabularies)
-        model.load_state_dict(weights)
-        freeze(model, request.config.training.freeze)
-    if pretrained is not None:
-        start_from(pretrained, model, request.config.model)
-    freeze_pretrained(model, request.config.model)
+def _model(request: Request, prepared: Prepared, pretrained: Sequence[Pretrained]) -> Seq2Seq:
+    model = starting_model(request.config, prepared.vocabularies, request.origin, pretrained)
     return model.to(request.device).train()
 
 
-def _tell_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
+def _report_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
     """Say how many pieces of another vocabulary than its own the model to start from knows."""
     if request.origin is not None and prepared.vocabularies is not request.origin.vocabularies:
         for line in vocabulary_report(request.origin.vocabularies, prepared.vocabularies):
@@ -279,9 +298,3 @@ def _write_model(
     source, target = vocabularies
     sizes, training = (source.size, target.size), {**training, LONGEST_SOURCE: longest}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
-
-
-def _progress_bar(epoch: int, done: int, batches_in_all: int, *, shown: bool) -> "tqdm[Any]":
-    """A bar on a terminal, nothing elsewhere."""
-    hidden = None if shown and sys.stderr is not None else True  # None: where there is no terminal
-    return tqdm(desc=f"epoch {epoch}", initial=done, total=batches_in_all, unit="batch", leave=False, disable=hidden)

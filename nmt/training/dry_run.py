@@ -16,10 +16,10 @@ from nmt.data.prepare import Prepared
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
-from nmt.training.finetuning import parts
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import build_optimizer
 from nmt.training.scheduled_sampling import with_own_words
+from nmt.training.starting_weights import parts
 from nmt.training.trainer import MakeCandidates
 from nmt.training.update import chosen_computing, update
 

@@ -180,7 +180,7 @@ def test_fine_tuning_starts_from_the_model_and_no_file(
 ) -> None:
     path, first = vectors(tmp_path, *WORDS), tmp_path / "first"
     assert train(tiny, tmp_path / "run", embeddings(source=path), "--init-from", trained) == 2
-    assert ": the embeddings are those of the model; --init-from" in capsys.readouterr().err
+    assert "model.embeddings={" in capsys.readouterr().err
     assert train(tiny, first, embeddings(source=path, freeze="true"), "training.max_updates=2") == 0
     path.unlink()
     settings = ("training.max_updates=3", "name=other")
@@ -191,7 +191,6 @@ def test_fine_tuning_starts_from_the_model_and_no_file(
     )
     without = (*settings, "model.embeddings=null")
     assert train(first / "config.yaml", tmp_path / "tuned", *without, "--init-from", first) == 0
-    assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--resume") == 0  # as runs once began
     before, after = load_model(first), load_model(tmp_path / "tuned")
     assert after.config.model.embeddings is None
     assert not torch.equal(before.weights[SOURCE], after.weights[SOURCE])  # as training.freeze alone says

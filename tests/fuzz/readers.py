@@ -35,7 +35,7 @@ from nmt.models.combinations import FAMILIES, model_problems
 from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state
-from nmt.training.finetuning import load_origin
+from nmt.training.starting_weights import load_origin
 from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora
 from tests.fuzz.worker import Broken, OneCase
 from tests.random_model import SENTENCES

@@ -9,7 +9,7 @@ OBJECTIVES = tuple(
     f"tests/training/test_{name}.py"
     for name in ("scheduled_sampling", "word_replacement", "moving_average", "minimum_risk", "update")
 )
-ORIGINS = tuple(f"tests/training/test_{name}.py" for name in ("averaging", "finetuning", "new_vocabulary"))
+ORIGINS = tuple(f"tests/training/test_{name}.py" for name in ("averaging", "starting_weights"))
 CACHE = tuple(f"tests/data/test_{name}.py" for name in ("store", "damaged_cache", "lint", "prepare"))
 
 # file → the test file that is its own, whose tests are run first, and all that have to do with it
@@ -42,11 +42,10 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/training/run_folder.py": ("tests/training/test_run_folder.py", RUNS),
     "nmt/training/states.py": ("tests/training/test_states.py", RUNS),
     "nmt/training/averaging.py": ("tests/training/test_averaging.py", (*ORIGINS, "tests/cli/test_average.py")),
-    "nmt/training/finetuning.py": ("tests/training/test_finetuning.py", ORIGINS),
     "nmt/training/moving_average.py": ("tests/training/test_moving_average.py", OBJECTIVES),
-    "nmt/training/new_vocabulary.py": ("tests/training/test_new_vocabulary.py", ORIGINS),
     "nmt/training/objective.py": ("tests/training/test_minimum_risk.py", OBJECTIVES),
     "nmt/training/scheduled_sampling.py": ("tests/training/test_scheduled_sampling.py", OBJECTIVES),
+    "nmt/training/starting_weights.py": ("tests/training/test_starting_weights.py", ORIGINS),
     "nmt/training/update.py": ("tests/training/test_update.py", OBJECTIVES),
     "nmt/training/word_replacement.py": ("tests/training/test_word_replacement.py", OBJECTIVES),
     "nmt/experiment/candidates.py": (

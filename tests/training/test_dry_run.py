@@ -15,7 +15,7 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
 from nmt.training.dry_run import describe, parameters, resident
-from nmt.training.finetuning import freeze
+from nmt.training.starting_weights import freeze
 from tests.conftest import written_ids
 
 MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 7}}
