@@ -308,14 +308,7 @@ def test_a_metric_that_does_not_steer(
     ("reference", "tokenize", "told"),
     [
         ("两只狗在绿色的田野上奔跑。", "13a", "have no spaces between words"),
-        ("两只狗在绿色的田野上奔跑。", "zh", None),
-        ("Zwei Hunde .", "13a", "look tokenized"),
-        ("Zwei Hunde .", "char", None),
-        ("Zwei Hunde .", "none", None),
         ("Zwei Hunde.", "13a", None),
-        ("Zwei &amp; Hunde.", "13a", None),
-        ("Zwei Hunde.", "none", "look untokenized"),
-        ("der dｅn.", "13a", "have characters that the model cannot write"),
     ],
 )
 def test_references_that_bleu_cannot_take_apart(
@@ -338,8 +331,7 @@ def test_references_that_bleu_cannot_take_apart(
     assert len(warnings) == (0 if told is None else 2)
     for name, warning in zip(("validation references", "references of old"), warnings, strict=False):
         assert warning.startswith(f"warning: 100% of the {name} {told}")
-        of_normalization = "(line 1: 'den.' instead of 'dｅn.')" in warning
-        assert of_normalization or f" training.validation.tokenize {tokenize} " in warning
+        assert "training.validation.tokenize" in warning
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:
@@ -372,22 +364,6 @@ def test_a_start_from_which_a_model_hardly_learns(
     assert warnings("run", "--resume") == 0
     assert warnings("other", "--init-from", tmp_path / "run") == 0
     assert warnings("third", "model.initialisation.range=0.2") == 0
-
-
-def test_pairs_sorted_together_that_fill_no_batch(
-    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One warning where training begins, and in a dry run."""
-
-    def warnings(*more: str) -> int:
-        few = ("training.batch_by=tokens", "training.batch_size=400", "training.sort_pairs=5", "training.max_updates=1")
-        assert train(tiny, tmp_path / "run", *few, *more) == 0
-        return capsys.readouterr().err.count("warning: training.sort_pairs: 5 leaves batches unfilled: ")
-
-    assert warnings("--dry-run") == 1
-    assert warnings("training.sort_pairs=80", "--dry-run") == 0
-    assert warnings() == 1
-    assert warnings("--resume") == 0
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:

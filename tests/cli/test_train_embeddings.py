@@ -134,14 +134,6 @@ def test_every_mistake_in_both_files_before_training(tmp_path: Path, tiny: Path,
         assert not (tmp_path / "run").exists()
 
 
-def test_a_dry_run_tells_what_matches(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
-    path = vectors(tmp_path, *WORDS)
-    assert train(tiny, tmp_path / "run", embeddings(source=path, freeze="true"), "--dry-run") == 0
-    captured = capsys.readouterr()
-    assert f"source embeddings: 3 of 96 pieces (3.1%) from {path}\n" in captured.err
-    assert "  source_embedding: 700, 700 of them frozen\n" in captured.out
-
-
 def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture
 ) -> None:

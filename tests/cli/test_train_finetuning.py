@@ -85,33 +85,6 @@ def test_dropout_may_change(tmp_path: Path, tiny: Path, trained: Path, train: Tr
     assert new.encoder.hidden_size == first.encoder.hidden_size == 6
 
 
-def test_other_sizes_are_refused_with_every_difference(
-    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
-) -> None:
-    model = {
-        "embedding_size": 9,
-        "encoder": {"hidden_size": 6, "layers": 2, "dropout": 0.5},
-        "decoder": {"hidden_size": 13, "cell": "lstm"},
-        "initialisation": {"name": "xavier"},
-    }
-    config = without(tiny, tmp_path / "other.yaml", model=model, subwords={"size": 70, "lowercase": True})
-    assert train(config, tmp_path / "run", "--init-from", trained) == 2
-    errors = capsys.readouterr().err
-    for problem in (
-        "model.embedding_size: 7 in the model, 9 here",
-        "model.encoder.layers: 1 in the model, 2 here",
-        "model.decoder.hidden_size: 11 in the model, 13 here",
-        "model.decoder.cell: 'gru' in the model, 'lstm' here",
-        "model.initialisation: 'uniform' in the model, 'xavier' here",
-        "subwords.size: 100 in the model, 70 here",
-        "subwords.lowercase: false in the model, true here",
-    ):
-        assert problem in errors
-    assert "7 problems" in errors
-    assert f"--init-from {trained / 'best.safetensors'} cannot change it" in errors
-    assert not (tmp_path / "run").exists()
-
-
 def test_options_of_the_new_configuration_are_checked_too(
     tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
@@ -245,19 +218,6 @@ def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, t
     text = capsys.readouterr().out
     assert "parameters: 4,033, 540 of them frozen\n" in text
     assert "  encoder: 540, 540 of them frozen\n" in text
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_frozen_part_has_no_rate(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    rates = "training.rate_factors={encoder: 0.5}"
-    assert train(short, tmp_path / "run", "training.freeze=[encoder]", rates, "--init-from", trained) == 2
-    assert "rate_factors.encoder: 0.5 has no effect, because training.freeze" in capsys.readouterr().err
-
-
-def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    frozen = "training.freeze=[embeddings, encoder, decoder]"
-    assert train(short, tmp_path / "run", frozen, "--init-from", trained) == 2
-    assert f"--set {frozen}: names every part, so nothing is left to train" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

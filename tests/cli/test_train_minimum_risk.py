@@ -196,23 +196,6 @@ def test_from_random_weights_there_is_a_warning(tmp_path: Path, tiny: Path, trai
     assert "largest batch: 12 sentences" in told.out
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("training.minimum_risk.metric=ter", "given 'ter'; allowed: bleu, chrf"),
-        ("training.minimum_risk.size=0", "given 0; allowed: a whole number, at least 1 and at most 1,000"),
-        ("training.minimum_risk.alpha=0", "given 0; allowed: a number, more than 0"),
-        ("training.minimum_risk.sise=3", "unknown key; nearest: size"),
-    ],
-)
-def test_mistakes_are_told(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, change: str, expected: str
-) -> None:
-    assert train(tiny, tmp_path / "run", change) == 2
-    assert f"nmt-train: error: --set {change}: {expected}" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_where_a_model_computes_no_numbers(
     tmp_path: Path, tiny: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

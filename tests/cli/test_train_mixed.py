@@ -160,19 +160,3 @@ def test_vocabularies_that_are_refused(
     origin = [trained] if "--init-from" in changes else []
     assert train(short, tmp_path / "run", *changes, *origin) == 2
     assert told in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("weight: 0", "data.train.0.weight: given 0; allowed: a number, more than 0 and at most 1,000"),
-        ("weight: 0.001", "data.train: an epoch would have no pair (0.001 × 108 pairs); give a larger weight"),
-    ],
-)
-def test_what_is_refused(
-    tmp_path: Path, tiny: Path, corpus: Path, train: Train, capsys: Capture, value: str, told: str
-) -> None:
-    files = f"source: {corpus / 'train.en'}, target: {corpus / 'train.de'}"
-    assert train(tiny, tmp_path / "run", f"data.train=[{{{files}, {value}}}]") == 2
-    assert told in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
