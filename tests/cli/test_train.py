@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sacrebleu
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -273,16 +274,23 @@ def test_where_there_is_nothing_to_resume_the_log_says_so(
 # -------------------------------------------------------------------------------------------------------- the command
 
 
-class SameLength:
-    """100 minus the mean difference in words, as sacreBLEU's metrics are asked."""
+class SameLength(sacrebleu.metrics.base.Metric):
+    """100 minus the mean difference in words, with the interface of sacreBLEU's metrics."""
 
-    def corpus_score(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
-        pairs = zip(hypotheses, references[0], strict=True)
-        differences = [abs(len(hypothesis.split()) - len(reference.split())) for hypothesis, reference in pairs]
-        return SimpleNamespace(score=100.0 - sum(differences) / len(differences))
+    def _preprocess_segment(self, sent: str) -> str:
+        return sent
 
-    def get_signature(self) -> str:
-        return "words"
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        return {"words": len(refs[0].split())}
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[Any]:
+        return [abs(len(hypothesis.split()) - ref_kwargs["words"]), 1]
+
+    def _compute_score_from_stats(self, stats: list[Any]) -> Any:
+        return SimpleNamespace(score=100.0 - stats[0] / stats[1])
+
+    def _aggregate_and_compute(self, stats: list[list[Any]]) -> Any:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
 
 
 def test_adding_a_metric(tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
