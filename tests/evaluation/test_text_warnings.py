@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.evaluation.text_warnings import normalized_warning, text_warnings
+from nmt.evaluation.text_warnings import normalized_warning, text_warnings, too_short_warnings
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
 TOKENISED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
@@ -126,6 +126,21 @@ def test_long_lines_are_warned_of_where_ter_is_wanted() -> None:
     assert warned([short, long], [short, long], tokenize="none", metrics=("bleu", "chrf")) == []
     assert warned([short, long], [long, short], tokenize="none") == []  # nothing to move in a short line
     assert warned(["word " * 200] * 4, ["word " * 200] * 4, tokenize="none") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tokenize", "short"),
+    [
+        (["Two dogs.", "Yes."], "13a", True),  # three tokens and two
+        (["Two dogs.", "Yes, yes."], "13a", False),  # four
+        (["Two dogs.", "Yes."], "char", False),
+    ],
+)
+def test_lines_that_are_too_short_for_bleu(text: list[str], tokenize: str, short: bool) -> None:
+    """Which is 0 then even if the hypotheses are the references."""
+    systems = {"hypotheses of a": text, "hypotheses of b": ["Two dogs and a cat."]}
+    expected = "no line of the hypotheses of a or the references has four words: BLEU is 0 by definition"
+    assert too_short_warnings(systems, {"references": text}, tokenize=tokenize) == [expected] * short
 
 
 def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
