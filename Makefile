@@ -79,8 +79,11 @@ bench: $(READY) ## Measure training speed and peak memory on the reference task;
 	$(BIN)/python benchmarks/train_speed.py
 	$(BIN)/python benchmarks/memory.py
 
-mutants: $(READY) ## Make small mistakes in the core of the program for an hour, and count those that the tests catch, by file
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutation
+mutants: $(READY) ## Make small mistakes in the core of the program, and list those that no test catches; resumes where it stopped
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[mutants]'
+	OMP_NUM_THREADS=1 $(BIN)/mutmut run
+	$(BIN)/mutmut results
 
 soak: $(READY) ## Train and translate (a pipe and a file) for half an hour: memory and speed must not drift
 	$(BIN)/python benchmarks/soak.py --minutes 30
@@ -92,5 +95,5 @@ data: $(READY) ## Download Multi30k English-German, raw and tokenized, into data
 	$(BIN)/python scripts/get_multi30k.py --languages en de
 
 clean: ## Remove caches and build artifacts, but not .venv, data, and runs
-	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
+	rm -rf build dist mutants *.egg-info .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
