@@ -122,7 +122,7 @@ def write_page(
 
     attention: dict[str, list[str | None]] = {}
     errors: dict[int, AlignmentScores] = {}  # by model: several systems may have the same
-    attentive = {name: one for name, one in translators.items() if not [*one.scorer.no_alignments()]}
+    attentive = {name: one for name, one in translators.items() if one.scorer.without_alignments is None}
     for candidate in comparison.systems:
         if (translator := attentive.get(candidate.name)) is None:
             continue

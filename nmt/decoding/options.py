@@ -194,7 +194,7 @@ def check(options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer,
         if options.replace_unknown is not None:
             problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
     if options.alignments:
-        problems += list(scorer.no_alignments())
+        problems += [why] if (why := scorer.without_alignments) else []
     refuse(problems)
 
 

@@ -20,7 +20,7 @@ from nmt.decoding.text.glossary import Glossary, words_of
 from nmt.decoding.text.required import Required, distinct, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
-from nmt.errors import Checking, UserError
+from nmt.errors import UserError, refuse
 
 
 class Languages(NamedTuple):
@@ -66,11 +66,11 @@ class Reader:
 
     def segments(
         self, lines: Sequence[str], prefixes: Sequence[str], constraints: Sequence[str], first: int
-    ) -> Checking[list[list[Segment]]]:
-        """The segments of each line, none for a blank one; yields what cannot be required of a line.
+    ) -> list[list[Segment]]:
+        """The segments of each line, none for a blank one.
 
         `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them. Raises
-        UserError for half of a surrogate pair, which no subword model can read.
+        UserError for what cannot be required of a line, and for half of a surrogate pair, which no subword model reads.
         """
         for what, texts in (("", lines), ("the prefix of ", prefixes), ("the constraints of ", constraints)):
             for number, text in enumerate(texts, first + 1):
@@ -88,6 +88,7 @@ class Reader:
         encoded = iter(encoded_prefixes([part.text for prefix in divided for part in prefix.sentences], target))
         phrases = encoded_constraints(constraints, target)
         beside = zip(lines, segments, divided, phrases, strict=True)
+        problems: list[str] = []
         for number, (line, parts, prefix, some) in enumerate(beside, first + 1):
             name = f"line {number}" if self.numbered else excerpt(line)
             sources = list(self._texts(parts)) if some or glossary is not None else []
@@ -98,13 +99,14 @@ class Reader:
                 (last, with_last),
                 *((Required(), contained) for contained in after),
             ]
-            yield from self._impossible(parts, required, name)
+            problems += self._impossible(parts, required, name)
             for index, (beginning, contained) in enumerate(required[: len(parts)]):
                 space = prefix.spaces()[index + 1] if beginning.ends else parts[index].space
                 parts[index] = parts[index]._replace(prefix=beginning, phrases=contained, space=space)
             if glossary is not None:
                 pairs = zip(parts, sources, strict=True)
                 parts[:] = [self._with_terms(part, source, glossary, name) for part, source in pairs]
+        refuse(problems)
         return segments
 
     def _with_terms(self, segment: Segment, text: str, glossary: Glossary, line: str) -> Segment:
@@ -116,11 +118,11 @@ class Reader:
         longest = longest_translation(len(segment.source) + 1, self.decoding)
         why_not = partial(impossible, segment.prefix, line=line, blank=False, longest=longest)
         phrases = [*segment.phrases, *terms]
-        if next(why_not(phrases, self.continuing), None) is not None:  # then one by one
+        if why_not(phrases, self.continuing):  # then one by one
             phrases = list(segment.phrases)
             for term in terms:
-                if reason := next(why_not([*phrases, term], self.continuing), None):
-                    glossary.tell(term.text, reason)
+                if reasons := why_not([*phrases, term], self.continuing):
+                    glossary.tell(term.text, reasons[0])
                 else:
                     phrases.append(term)
         return segment._replace(phrases=phrases)
@@ -169,12 +171,14 @@ class Reader:
 
     def _impossible(
         self, segments: Sequence[Segment], required: Sequence[tuple[Required, Sequence[Required]]], line: str
-    ) -> Checking[None]:
+    ) -> list[str]:
         """Why the first segments of a line cannot have these prefixes and phrases."""
+        problems = []
         for index, (prefix, phrases) in enumerate(required):
             pieces = len(segments[index].source) if segments else 0
             longest = longest_translation(pieces + 1, self.decoding)
-            yield from impossible(prefix, phrases, self.continuing, line=line, blank=not segments, longest=longest)
+            problems += impossible(prefix, phrases, self.continuing, line=line, blank=not segments, longest=longest)
+        return problems
 
 
 def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import EnsembleName
 from nmt.decoding.shortlist import Columns
-from nmt.errors import Checking, UserError
+from nmt.errors import UserError
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
@@ -91,10 +91,11 @@ class Scorer:
                 return f"{which} has no attention (model.attention.score: {name})"
         return None
 
-    def no_alignments(self) -> Checking[None]:
-        """Why no alignments can be read from these models, if so."""
-        if lacking := self.without_attention:
-            yield f"there are no alignments: {lacking} to read them from"
+    @property
+    def without_alignments(self) -> str | None:
+        """Why no alignments can be read from these models; None where they can."""
+        lacking = self.without_attention
+        return f"there are no alignments: {lacking} to read them from" if lacking else None
 
     def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> ScorerState:
         """Encode `source` (batch, source_length), ids with END. `coverage`: for `coverage_penalty`."""

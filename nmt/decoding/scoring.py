@@ -17,7 +17,7 @@ from nmt.data.words import PieceWords, words_of_line
 from nmt.decoding.forced import Forced, Ids, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
-from nmt.errors import checked
+from nmt.errors import refuse
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 
@@ -52,7 +52,7 @@ def score(
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
     if alignments:
-        checked(scorer.no_alignments())
+        refuse([why] if (why := scorer.without_alignments) else [])
     decode = partial(
         forced_decoding, scorer, batch_tokens=batch_tokens, attention=alignments, alignment_step=alignment_step
     )

@@ -7,7 +7,7 @@ share the work.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
@@ -24,11 +24,11 @@ from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
-from nmt.decoding.text.lines import alongside, chunks, one_text
+from nmt.decoding.text.lines import alongside, chunks, refuse_one_text
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import UserError, collected, refuse
 from nmt.models.model_file import load_model, longest_trained, model_path, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
@@ -123,13 +123,16 @@ class Translator:
         paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
-        translators = checked(_loaded(paths, _usable(device), precision))
+        usable, translators, problems = _usable(device), list[Translator](), list[str]()
+        for one in paths:
+            with collected(problems):
+                translators.append(_load(one, usable, precision))
+        refuse(problems)
         first = translators[0]
-        checked(
-            f"{paths[0]} and {other} cannot translate together: {differing}"
-            for other, translator in zip(paths, translators, strict=True)
-            if (differing := difference(first.vocabularies, translator.vocabularies))
-        )
+        for other, translator in zip(paths, translators, strict=True):
+            if differing := difference(first.vocabularies, translator.vocabularies):
+                problems.append(f"{paths[0]} and {other} cannot translate together: {differing}")
+        refuse(problems)
         listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
         loaded = cls(
             [model for translator in translators for model in translator.models],
@@ -225,7 +228,7 @@ class Translator:
         other, or need attention that the model does not have, or a language that is not known; and, where the first
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
-        checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
+        refuse_one_text(lines=lines, prefixes=prefixes, constraints=constraints)
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
@@ -295,7 +298,7 @@ def _segments(
 ) -> Iterator[tuple[list[str], list[list[Segment]]]]:
     """Each chunk of lines, which are numbered from `first` on, and their segments."""
     for lines, prefixes, constraints in texts:
-        yield lines, checked(reader.segments(lines, prefixes, constraints, first))
+        yield lines, reader.segments(lines, prefixes, constraints, first)
         first += len(lines)
 
 
@@ -312,14 +315,6 @@ def _usable(device: torch.device | str) -> torch.device:
         reason = str(error).partition("\n")[0].rstrip(".:")
         raise UserError(f'device {device}: cannot be used: {reason}; "cpu" always can') from error
     return chosen
-
-
-def _loaded(paths: Sequence[Path], device: torch.device, precision: str) -> Checking[list[Translator]]:
-    """A translator for each model, or for each that can be loaded."""
-    translators = []
-    for path in paths:
-        translators.append((yield from caught(partial(_load, path, device, precision), None)))
-    return [translator for translator in translators if translator is not None]
 
 
 def _load(path: Path, device: torch.device, precision: str) -> Translator:
@@ -356,10 +351,13 @@ def _loaded_again(
     )
     assert loaded._files is not None
     paths = [*files.models, files.shortlist]
-    checked(
-        f"{path}: has another content than when the translator that was pickled was loaded from it"
-        for path, before, now in zip(paths, files.digests, loaded._files.digests, strict=False)
-        if before != now
+    digests = zip(paths, files.digests, loaded._files.digests, strict=False)
+    refuse(
+        [
+            f"{path}: has another content than when the translator that was pickled was loaded from it"
+            for path, before, now in digests
+            if before != now
+        ]
     )
     loaded.decoding, loaded.longest_segment = DecodingConfig.model_validate(decoding), longest_segment
     return loaded

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.corpus import excerpt
-from nmt.errors import Checking, counted
+from nmt.errors import UserError, counted, refuse
 
 Seconds = tuple[float, float]  # from and until which a cue is shown
 
@@ -42,7 +42,7 @@ class Run(NamedTuple):
     place: str = ""  # where on the screen, as the file says it
 
 
-def of_subrip(text: str, name: str) -> Checking[list[Run]]:
+def of_subrip(text: str, name: str) -> list[Run]:
     """The rows of a SubRip file, which messages call `name`: those of a text together, and those between texts."""
     rows = _rows(text)
     heads: set[int] = set()  # rows with numbers and times
@@ -60,17 +60,19 @@ def of_subrip(text: str, name: str) -> Checking[list[Run]]:
             damaged.append(index)
         elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else "is this SubRip?"
-            yield f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; {hint}"
-            return []
-    yield from _damaged(name, rows, damaged, "00:01:02,345 --> 00:01:04,000")
+            raise UserError(
+                f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; {hint}"
+            )
+    problems = list(_damaged(name, rows, damaged, "00:01:02,345 --> 00:01:04,000"))
     if not begun and text.strip("\ufeff").strip():
-        yield f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"
+        problems.append(f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?")
     for index, row in enumerate(rows):
         is_number = (
             index not in heads and _NUMBER.fullmatch(row) and (not index or not rows[index - 1].strip("\ufeff\r\n\t "))
         )
         if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _is_like_times(rows[index + 1]):
-            yield f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times"
+            problems.append(f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times")
+    refuse(problems)
     times: Seconds = (0.0, 0.0)
     found: list[Run] = []
     for index, row in enumerate(rows):
@@ -81,7 +83,7 @@ def of_subrip(text: str, name: str) -> Checking[list[Run]]:
     return found
 
 
-def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
+def of_webvtt(text: str, name: str) -> list[Run]:
     """The rows of a WebVTT file, which messages call `name`, likewise. A row with times begins a cue anywhere."""
     rows = _rows(text)
     if not text.strip("\ufeff").strip():
@@ -95,8 +97,7 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
             hint = "this is SubRip, the format srt, or WebVTT, whose first line must be WEBVTT"
         elif any(map(_is_like_times, rows[:2])):
             hint = "this is SubRip, the format srt"
-        yield f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}"
-        return []
+        raise UserError(f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}")
     times: Seconds | None = None  # of the last cue
     place = ""
     begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
@@ -121,7 +122,7 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
             damaged.append(index)
         is_text = times is not None and bare and not is_apart and not is_name
         _add(found, Run([row], times, place) if is_text else Run([row], None))
-    yield from _damaged(name, rows, damaged, "01:02.345 --> 01:04.000")
+    refuse(list(_damaged(name, rows, damaged, "01:02.345 --> 01:04.000")))
     return found
 
 

@@ -21,7 +21,6 @@ from nmt.documents.cutting import columns, cut_among, in_rows
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.errors import Checking, checked
 from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
@@ -54,7 +53,7 @@ _BEFORE = f"{_BEHIND}{_DASHES}"  # or begins
 class _Form(NamedTuple):
     """One of the two formats."""
 
-    runs: Callable[[str, str], Checking[list[Run]]]
+    runs: Callable[[str, str], list[Run]]
     tag: re.Pattern[str]  # its groups: the slash of an end tag, and the name
     row: re.Pattern[str]  # up to a line break, also one that is written out, or to a voice
     blank: re.Pattern[str]  # a row that ends a cue
@@ -119,7 +118,7 @@ class Subtitles:
         spoken_until = 0.0
         count = 0  # of the pieces that are translated
         shown: list[int] = []  # their numbers in the last cue
-        runs = checked(self._form.runs(text, name))
+        runs = self._form.runs(text, name)
         rolled = _rolled(runs, self._form)
         for index, (rows, times, settings) in enumerate(runs):
             if times is None:

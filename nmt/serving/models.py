@@ -111,7 +111,7 @@ class Served:
 
     def has_alignments(self, pair: Pair) -> bool:
         """Whether the model has attention, which says what a word was translated from."""
-        return not list(self.translators[pair].scorer.no_alignments())
+        return self.translators[pair].scorer.without_alignments is None
 
     def translate(
         self,

@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, repeat
 
 from nmt.data.corpus import excerpt
-from nmt.errors import Checking, UserError
+from nmt.errors import UserError, refuse
 
 
-def one_text(fields: Mapping[str, object]) -> Checking[None]:
-    """Yield which arguments, by name, are one text; it would be read as one text for each of its characters."""
+def refuse_one_text(**fields: object) -> None:
+    """Raise UserError for arguments that are one text; it would be read as one text for each of its characters."""
+    problems = []
     for name, texts in fields.items():
         if isinstance(texts, str | bytes | bytearray):
             text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
-            yield f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]"
+            problems.append(f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]")
+    refuse(problems)
 
 
 def check_text(value: object, name: str) -> None:

@@ -19,7 +19,7 @@ from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.data.words import UNKNOWN_MARK, parts_of_line
 from nmt.decoding.search.phrases import left_after
-from nmt.errors import Checking, counted
+from nmt.errors import counted
 from nmt.symbols import UNKNOWN
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
@@ -128,33 +128,36 @@ def impossible(
     line: str,
     blank: bool,
     longest: int,
-) -> Checking[None]:
+) -> list[str]:
     """Why the translation of a line cannot begin with its prefix, or contain its phrases.
 
     `continuing`: the `word_continuations`, which only phrases need. `line`: what messages call the line, such as
     "line 3". `blank`: whether it is. `longest`: the most tokens of its translation, END counted.
     """
     room = longest - 1 - len(prefix.tokens)
+    problems = []
     if prefix.text and blank:
-        yield f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?"
+        problems.append(f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?")
     elif prefix.text and not prefix.tokens:
-        yield f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
+        problems.append(
+            f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
+        )
     elif room < 0:
-        yield (
+        problems.append(
             f"the prefix of {line} has {counted(len(prefix.tokens), 'piece')}, and the line's translation at most "
             f"{longest - 1}; shorten it, or raise max_length_extra"
         )
     if phrases and blank:
         shown = ", ".join(repr(phrase.text) for phrase in phrases)
-        yield f"{line} is blank and has constraints, {shown}; do the files go together?"
+        problems.append(f"{line} is blank and has constraints, {shown}; do the files go together?")
     for phrase in phrases:
         if not phrase.is_writable:
-            yield (
+            problems.append(
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
             )
     if not phrases or blank or room < 0:
-        return
+        return problems
     assert continuing is not None
     written = [phrase for phrase in phrases if phrase.tokens]
     needed = left_after(
@@ -166,7 +169,8 @@ def impossible(
     )
     if needed > room:
         after = " after its prefix" if prefix.tokens else ""
-        yield (
+        problems.append(
             f"the constraints of {line} need {counted(needed, 'piece')}{after}, and the line's translation has at most "
             f"{room}; shorten them, or raise max_length_extra"
         )
+    return problems
