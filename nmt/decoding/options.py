@@ -188,13 +188,12 @@ def check(options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer,
     `decoding` is the configuration as the options change it; `constraints`: whether there are any.
     """
     problems = options.contradictions(decoding, constraints=constraints)
-    if lacking := scorer.without_attention:
-        if decoding.coverage_penalty:
-            problems.append(f"`coverage_penalty` needs attention, and {lacking}; set it to 0")
-        if options.replace_unknown is not None:
-            problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
-    if options.alignments:
-        problems += [why] if (why := scorer.without_alignments) else []
+    if decoding.coverage_penalty and (lacking := scorer.without_attention):
+        problems.append(f"`coverage_penalty` needs attention, and {lacking}; set it to 0")
+    if options.replace_unknown is not None and (lacking := scorer.without_attention):
+        problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
+    if options.alignments and (why := scorer.without_alignments):
+        problems.append(why)
     refuse(problems)
 
 

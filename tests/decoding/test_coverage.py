@@ -237,9 +237,9 @@ def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> Non
 
 def test_a_model_without_attention_is_refused(vocabularies, text) -> None:
     model = network(vocabularies.source.size, score="none")
-    with pytest.raises(UserError, match="coverage_penalty needs attention, and the model has no attention"):
+    with pytest.raises(UserError, match="`coverage_penalty` needs attention, and the model has no attention"):
         translate(Translator([model], vocabularies), text, coverage_penalty=0.1)
     configured = Translator([model], vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
-    with pytest.raises(UserError, match="coverage_penalty needs attention"):
+    with pytest.raises(UserError, match="`coverage_penalty` needs attention"):
         configured.translate(text)
     assert len(list(translate(configured, text, coverage_penalty=0.0))) == len(text)

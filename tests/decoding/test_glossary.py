@@ -87,11 +87,11 @@ def test_a_warning_of_python(translator: Translator) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampling": SamplingConfig()}, "a glossary needs a search; leave out either it or the sampling"),
-        ({"diversity": 0.5, "n_best": 2}, "diversity does not go with a glossary; leave out one of the two"),
+        ({"sampling": SamplingConfig()}, "`glossary` does not go with `sampling`"),
+        ({"diversity": 0.5, "n_best": 2}, "`diversity` does not go with `glossary`"),
         (
             {"glossary": {"dog": "Hund"}},
-            "glossary is {'dog': 'Hund'}; it must be a Glossary, such as read_glossary gives",
+            "`glossary` is {'dog': 'Hund'}; Input should be an instance of Glossary",
         ),
     ],
 )

@@ -263,7 +263,7 @@ def test_the_language_has_to_be_known(copy_model, vocabularies) -> None:
     with pytest.raises(UserError, match=r"the model's data.source_language: 'Klingon' is no code"):
         translate(named, [LINE], split_sentences=True)
     assert next(translate(named, [LINE], split_sentences="en"))[0].text == LINE
-    with pytest.raises(UserError, match="split_sentences is 3; it must be True, False, or the code of a language"):
+    with pytest.raises(UserError, match="`split_sentences` is 3; allowed: true or false, or text"):
         translate(translator, [LINE], split_sentences=3)
 
 

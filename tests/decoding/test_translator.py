@@ -288,7 +288,7 @@ def test_no_piece_is_unknown(vocabularies, text) -> None:
 
 def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, text) -> None:
     translator = Translator([network(vocabularies)], vocabularies, decoding=DecodingConfig(suppress_unknown=True))
-    with pytest.raises(UserError, match="suppress_unknown leaves no unknown word to replace"):
+    with pytest.raises(UserError, match="`suppress_unknown` leaves no unknown word for `replace_unknown`"):
         translate(translator, text, replace_unknown={})
 
 

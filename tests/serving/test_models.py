@@ -90,7 +90,7 @@ def test_rules_of_sentences() -> None:
 
 def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
     served = Served({PAIR: translator}, TranslationOptions(replace_unknown={}, suppress_unknown=True))
-    with pytest.raises(UserError, match="en → de: suppress_unknown leaves no unknown word to replace"):
+    with pytest.raises(UserError, match="en → de: `suppress_unknown` leaves no unknown word for `replace_unknown`"):
         served.check()
 
 

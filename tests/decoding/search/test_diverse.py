@@ -163,9 +163,9 @@ def test_text(vocabularies) -> None:
     ("options", "message"),
     [
         ({"diversity": 1.0}, "only on n-best lists"),
-        ({"diversity": 1.0, "n_best": 2, "sampling": SamplingConfig()}, "does not go with sampling"),
-        ({"diversity": 1.0, "n_best": 2, "constraints": ["dog"] * 6}, "does not go with constraints"),
-        ({"diversity": -1.0, "n_best": 2}, "diversity is -1.0; it must be a number of at least 0"),
+        ({"diversity": 1.0, "n_best": 2, "sampling": SamplingConfig()}, "`diversity` does not go with `sampling`"),
+        ({"diversity": 1.0, "n_best": 2, "constraints": ["dog"] * 6}, "`diversity` does not go with `constraints`"),
+        ({"diversity": -1.0, "n_best": 2}, "`diversity` is -1.0; allowed: a number, at least 0"),
     ],
 )
 def test_what_it_does_not_go_with(vocabularies, options, message) -> None:

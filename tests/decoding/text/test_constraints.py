@@ -121,7 +121,7 @@ def test_constraints_that_cannot_be_met(translator) -> None:
         constrained(["A dog", "A man"], ["dog"])
     with pytest.raises(UserError, match="there are more constraint lines than lines"):
         constrained(["A dog"], ["dog", "man"])
-    with pytest.raises(UserError, match="constraints need a search"):
+    with pytest.raises(UserError, match="`constraints` do not go with `sampling`"):
         constrained(["A dog"], ["dog"], sampling=SamplingConfig())
     with pytest.raises(UserError) as caught:  # all that is wrong
         constrained(["", "A dog"], ["dog\tЖ", "Ж"])
