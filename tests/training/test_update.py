@@ -13,7 +13,7 @@ from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops.computing import computing
 from nmt.training.corpus_loss import corpus_loss
 from nmt.training.divergence import Diverged
-from nmt.training.objective import BatchLoss, batch_loss, r_drop_loss
+from nmt.training.objective import BatchLoss, batch_loss, training_loss
 from nmt.training.optim import build_optimizer
 from nmt.training.update import update
 
@@ -129,29 +129,35 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
     assert metrics["perplexity"] == pytest.approx(np.exp(nll / 9))
 
 
-@pytest.mark.parametrize("normalise_by", ["tokens", "none"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"normalise_by": "none"}, {"guided_alignment": {"weight": 3.0}}, {"r_drop": {"weight": 5.0}}],
+    ids=["tokens", "none", "guided", "r_drop"],
+)
 @pytest.mark.parametrize(("fits", "sizes"), [(8, [5, 1]), (3, [2, 3, 1]), (1, [1, 1, 1, 1, 1, 1])])
 def test_batches_that_memory_does_not_hold_are_halved(
-    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int], normalise_by: str
+    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int], settings: dict[str, Any]
 ) -> None:
-    """Five sentences and one: the gradient and the loss are those of the whole batches, in however many parts."""
+    """Five sentences and one: the gradient and the losses are those of the whole batches, in however many parts."""
+    links = PieceLinks(*(torch.tensor(part) for part in ([0, 0, 2, 4], [0, 1, 0, 0], [1, 0, 2, 0], [1.0] * 4)))
     five = make_batch([[4, 5], [6], [7, 8, 9], [4], [5]], [[7, 8, 9], [10], [5], [6, 7], [8]], np.arange(5))
-    group = [five, make_batch([[7]], [[12, 11]], np.array([5]))]
-    reference, config = copy.deepcopy(model), training(label_smoothing=0.1, normalise_by=normalise_by)
+    group = [five._replace(links=links), make_batch([[7]], [[12, 11]], np.array([5]))]
+    reference, config = copy.deepcopy(model), training(label_smoothing=0.1, **settings)
     whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
     computed = []
 
-    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float) -> BatchLoss:
+    def short_of_memory(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
         if len(batch.indices) > fits:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
         computed.append(len(batch.indices))
-        return batch_loss(model, batch, smoothing=smoothing)
+        return training_loss(model, batch, config)
 
-    monkeypatch.setattr("nmt.training.objective.batch_loss", short_of_memory)
+    monkeypatch.setattr("nmt.training.update.training_loss", short_of_memory)
     result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
     assert (whole.parts, result.parts) == (2, len(sizes))
     assert computed[-len(sizes) :] == sizes
     assert result.loss == pytest.approx(whole.loss, rel=1e-12)
+    assert result.guided == (None if whole.guided is None else pytest.approx(whole.guided, rel=1e-12))
     for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
         torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
 
@@ -249,24 +255,6 @@ def test_guided_gradients_against_finite_differences(scope: dict[str, Any]) -> N
     assert torch.autograd.gradcheck(objective, parameters, fast_mode=True)
 
 
-def test_guided_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
-    reference, config = copy.deepcopy(model), training(**GUIDED)
-    group = aligned_batches()
-    whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
-
-    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float) -> BatchLoss:
-        if len(batch.indices) > 1:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
-        return batch_loss(model, batch, smoothing=smoothing, guidance=guidance)
-
-    monkeypatch.setattr("nmt.training.objective.batch_loss", short_of_memory)
-    result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
-    assert (whole.parts, result.parts) == (3, 4)
-    assert result.guided == pytest.approx(whole.guided, rel=1e-12)
-    for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
-
-
 def test_guided_loss_of_a_corpus(model: Seq2Seq) -> None:
     """For each target token, as the loss; without alignments there is none."""
     assert "guided_loss" not in corpus_loss(model, batches())
@@ -348,20 +336,3 @@ def test_r_drop_objective(kernels: str) -> None:
     for name, parameter in model.named_parameters():
         before = dict(reference.named_parameters())[name]
         torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
-
-
-def test_r_drop_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
-    reference, config = copy.deepcopy(model), training(**R_DROP)
-    whole = update(reference, build_optimizer(reference.parameters(), config), batches(), rate=0.5, config=config)
-
-    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float, alpha: float) -> BatchLoss:
-        if len(batch.indices) > 1:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
-        return r_drop_loss(model, batch, smoothing=smoothing, alpha=alpha)
-
-    monkeypatch.setattr("nmt.training.objective.r_drop_loss", short_of_memory)
-    result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
-    assert (whole.parts, result.parts) == (2, 3)
-    assert result.loss == pytest.approx(whole.loss, rel=1e-12)
-    for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
