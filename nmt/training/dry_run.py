@@ -1,15 +1,17 @@
-"""What a training would be, without training: data, samples, parameters, and the memory of its largest batch."""
+"""What a training would be, without training: data, samples, parameters, memory of the largest batch, and time."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from nmt.config import Config
-from nmt.data.batch import Indices
+from nmt.data.batch import Batch, Indices
 from nmt.data.batching import batches
 from nmt.data.planning import changes_by_epoch, mixture, padding_share, plan_epoch
 from nmt.data.prepare import Prepared
@@ -24,6 +26,8 @@ from nmt.training.trainer import MakeCandidates
 from nmt.training.update import chosen_computing, update
 
 SAMPLES = 3
+WARM_UP, TIMED = 2, 10  # updates
+LONGEST_TIMED = 20.0  # seconds after which no further update is timed
 
 
 def describe(
@@ -48,6 +52,7 @@ def describe(
     yield f"batches: {len(plan):,} {which} epoch, {share:.2%} padding{note}"
     measured = _largest_batch(config, prepared, model, plan, candidates)
     yield f"largest batch{' of the first epoch' if is_first else ''}: {measured}"
+    yield f"time: {_time(config, prepared, model, plan, candidates)}"
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:
@@ -81,42 +86,99 @@ def _largest_batch(
     plan: Sequence[Indices],
     candidates: MakeCandidates | None,
 ) -> str:
-    """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory.
+    """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory."""
+    sizes = _sizes_of_batches(prepared, plan)
+    (batch,) = _read(config, prepared, [plan[int(np.argmax(sizes.prod(axis=1)))]])
+    with _peak_memory(model.output_weight.device) as peak:
+        _Updates(config, model, candidates)([batch])
+    sides = f"{batch.source.size(1)} source and {counted(batch.target.size(1) - 1, 'target position')}"
+    shape = f"{counted(len(batch.indices), 'sentence')}, {sides}"
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
+    return f"{shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
 
-    It has all that the trainer's have: words that are sampled, candidates, and the weights' moving average.
+
+def _time(
+    config: Config, prepared: Prepared, model: Seq2Seq, plan: Sequence[Indices], candidates: MakeCandidates | None
+) -> str:
+    """How long the planned updates will take on this machine, by a few that are spread over the first epoch.
+
+    As their batches differ in size, the time that is measured is that of a position of source or target.
     """
+    settings = config.training
+    make_update = _Updates(config, model, candidates)
+    sizes = _sizes_of_batches(prepared, plan)
+    positions = sizes[:, 0] * (sizes[:, 1] + sizes[:, 2])
+    updates = [slice(start, start + settings.accumulate) for start in range(0, len(plan), settings.accumulate)]
+    chosen = [updates[index * len(updates) // TIMED] for index in range(TIMED)]
+    seconds, measured = 0.0, 0
+    for number, batches_of_update in enumerate([*chosen[:WARM_UP], *chosen]):
+        group = _read(config, prepared, plan[batches_of_update])
+        began = time.perf_counter()
+        make_update(group)
+        if number >= WARM_UP:
+            seconds += time.perf_counter() - began
+            measured += int(positions[batches_of_update].sum())
+        if seconds > LONGEST_TIMED:
+            break
+    limits = [] if settings.max_updates is None else [settings.max_updates]
+    if settings.max_epochs is not None:
+        limits.append(settings.max_epochs * len(updates))
+    of_update = seconds / measured * float(positions.sum()) / len(updates)
+    early = "" if settings.early_stopping is None else ", or fewer if it stops early"
+    return f"about {_about(of_update * min(limits))} for {counted(min(limits), 'update')}{early}, without validation"
+
+
+def _about(seconds: float) -> str:
+    """A duration in the unit that a person would choose."""
+    for unit, size, most in (("second", 1, 90), ("minute", 60, 90 * 60), ("hour", 3600, 48 * 3600)):
+        if seconds < most:
+            return counted(max(1, round(seconds / size)), unit)
+    return counted(round(seconds / 86400), "day")
+
+
+class _Updates:
+    """Updates as the trainer makes them: with words that are sampled, candidates, and the weights' moving average."""
+
+    def __init__(self, config: Config, model: Seq2Seq, candidates: MakeCandidates | None) -> None:
+        self.settings, self.model, self.candidates = config.training, model.train(), candidates
+        self.optimizer = build_optimizer(model.parameters(), self.settings, parts(model))
+        average = self.settings.moving_average
+        self.average = None if average is None else MovingAverage(model, average.decay)
+
+    def __call__(self, group: Sequence[Batch]) -> None:
+        settings, device = self.settings, self.model.output_weight.device
+        chosen, sampling = chosen_computing(settings, device), settings.scheduled_sampling
+        if sampling is not None:
+            with computing(*chosen):
+                group = [with_own_words(self.model, batch.to(device), sampling.probability) for batch in group]
+        if self.candidates is not None:
+            with computing(fused=chosen.fused):
+                group = [batch._replace(candidates=self.candidates(self.model, batch, 0)) for batch in group]
+        update(self.model, self.optimizer, group, rate=settings.optimizer.learning_rate, config=settings)
+        if self.average is not None:
+            self.average.follow(1)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+
+def _sizes_of_batches(prepared: Prepared, plan: Sequence[Indices]) -> npt.NDArray[np.int64]:
+    """Sentences, source positions, and target positions of each batch, (batches, 3); the end mark has one, too."""
     source, target = prepared.train.source_lengths, prepared.train.target_lengths
-    sizes = [len(rows) * (int(source[rows].max()) + 1) * (int(target[rows].max()) + 1) for rows in plan]
-    rows = plan[int(np.argmax(sizes))]
-    (batch,) = batches(
+    return np.array([(len(rows), int(source[rows].max()) + 1, int(target[rows].max()) + 1) for rows in plan])
+
+
+def _read(config: Config, prepared: Prepared, plan: Sequence[Indices]) -> list[Batch]:
+    """The batches of a plan, as one process of the trainer reads them, which has all rows."""
+    stream = batches(
         prepared.train,
-        [rows],
+        plan,
         vocabularies=prepared.vocabularies,
         sampling=config.subwords.sampling,
         sort_by=config.training.sort_by,
         seed=config.seed,
     )
-    assert batch is not None  # one process has every row
-    settings, device = config.training, model.output_weight.device
-    optimizer = build_optimizer(model.parameters(), settings, parts(model))
-    chosen, sampling = chosen_computing(settings, device), settings.scheduled_sampling
-    model.train()
-    with _peak_memory(device) as peak:
-        average = None if settings.moving_average is None else MovingAverage(model, settings.moving_average.decay)
-        if sampling is not None:
-            with computing(*chosen):
-                batch = with_own_words(model, batch.to(device), sampling.probability)
-        if candidates is not None:
-            with computing(fused=chosen.fused):
-                batch = batch._replace(candidates=candidates(model, batch, 0))
-        update(model, optimizer, [batch], rate=settings.optimizer.learning_rate, config=settings)
-        if average is not None:
-            average.follow(1)
-    sides = f"{batch.source.size(1)} source and {counted(batch.target.size(1) - 1, 'target position')}"
-    shape = f"{counted(len(rows), 'sentence')}, {sides}"
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
-    return f"{shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
+    return [batch for batch in stream if batch is not None]
 
 
 @contextmanager

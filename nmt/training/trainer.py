@@ -68,6 +68,8 @@ class Trainer:
         self.parallel = self._in_parallel() if self.processes.size > 1 else None
         self.stop = StopRequest()
         self.batches_in_epoch = 1  # known once the epoch is planned
+        self._last_window = self.progress.window  # that has had an update
+        self._began: tuple[float, float] | None = None  # when this sitting's first update ended, and the share done
         done = self.progress.update
         self.place = f"after update {done:,}" if done else "before the first update"
 
@@ -106,7 +108,24 @@ class Trainer:
                 if not (group := next(groups, [])):
                     return  # the epoch has ended
                 self._update(group, began)
+                if not bar.disable:
+                    bar.set_postfix_str(self._pace(), refresh=False)
                 bar.update(len(group))
+
+    def _pace(self) -> str:
+        """For the line on a terminal: the loss and the speed since the last report, and how long the run will take."""
+        window, now = self._last_window, time.perf_counter()
+        if not window.tokens:  # all updates were left out
+            return ""
+        line = f"loss {window.loss / window.tokens:.3f}, {window.tokens / window.seconds:,.0f} target tokens/s"
+        share = self.progress.done(self.settings, self.batches_in_epoch)
+        if self._began is None:  # after the first update, which takes longer than others
+            self._began = now, share
+        began, share_before = self._began
+        if share <= share_before:
+            return line
+        seconds = (now - began) * (1 - share) / (share - share_before)
+        return f"{line}, {tqdm.format_interval(seconds)} left of the run"
 
     def _between_updates(self) -> bool:
         """Validate, end training, and save where it is time to; returns whether training continues."""
@@ -154,6 +173,7 @@ class Trainer:
         seconds = time.perf_counter() - began
         if result.is_finite:
             progress.window.add(group, result, seconds)
+            self._last_window = progress.window
             count(progress.gradient_norms, result.gradient_norm)
         else:
             self._skip(result, where)
