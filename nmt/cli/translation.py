@@ -22,7 +22,7 @@ from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translate import PROGRAM, parser
 from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
-from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, translate_chunks
+from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
@@ -77,6 +77,8 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
     long = LongLines()
     translator = processes.together(partial(_load, request, long))
     job = processes.together(partial(_job, request, cutting, translator))
+    processes.together(partial(open_chunks, job, processes, say=_say))
+    processes.together(partial(_check_lines, request, translator))
     count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
     if 0 < count < workers and processes.is_first:
         _say(f"warning: {counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more")
@@ -95,6 +97,15 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
         long.tell(PROGRAM, noted, sum(job.chunks.span(chunk)[1] for chunk in job.mine()))
         if cutting.shard is not None:
             _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
+
+
+def _check_lines(request: Request, translator: Translator) -> None:
+    """Raise UserError, before any chunk is translated, for a line that cannot have its prefix or constraints."""
+    assert request.source is not None
+    texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+    if texts:
+        for _ in translator.read(read_lines(request.source), request.options, **texts):
+            pass
 
 
 def _advancing(translations: Iterable[list[Translation]], advance: Callable[[], object]) -> Iterator[list[Translation]]:
@@ -126,8 +137,6 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
 
     A chunk ends where lines that are translated together do, so that it has the batches that it has in the whole text,
     and its translations are the same bit for bit; unless the user says how many lines it has.
-
-    Raises UserError, before any chunk is translated, for a line that cannot have its prefix or constraints.
     """
     assert request.source is not None
     states = {path: file_state(path) for path in (request.source, *request.beside.values())}
@@ -139,10 +148,6 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
     else:
         each, total = cutting.chunk_lines, request.lines or 0
         sizes = [min(each, total - first) for first in range(0, total, each)]
-    if request.beside:
-        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-        for _ in translator.read(read_lines(request.source), request.options, **texts):
-            pass
     chunks = Chunks(request.output, Description(facts, list(request.files), sizes))
     return Job(chunks, request.files, states, cutting.shard)
 

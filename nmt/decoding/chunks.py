@@ -199,6 +199,31 @@ class Job(NamedTuple):
         return every if self.shard is None else every[self.shard.number - 1 :: self.shard.of]
 
 
+def open_chunks(job: Job, processes: Processes, *, say: Callable[[str], object]) -> None:
+    """Look at what is there before work begins; damaged chunks will be translated again, which `say` reports.
+
+    Raises UserError for chunks of another translation to the output.
+    """
+    chunks = job.chunks
+    processes.check_same("translation", chunks.path.name)
+    if not processes.is_first:
+        return
+    for folder in folders_of(chunks.output):
+        if folder != chunks.path:
+            raise UserError(
+                f"{folder}: holds finished chunks of another translation; give another --output, or delete the folder. "
+                f"The differences:{chunks.differences(_read(chunks.output, folder))}"
+            )
+    with _usable(str(chunks.path)):
+        if chunks.path.exists():
+            chunks.make()
+        mine = sorted(chunks.finished().intersection(job.mine()))
+        damages = {chunk: damage for chunk in mine if (damage := chunks.damage(chunk))}
+        _discard(chunks, damages, say)
+    if done := len(mine) - len(damages):
+        say(f"resuming: {done} of {counted(len(job.mine()), 'chunk')} are finished")
+
+
 def translate_chunks(
     job: Job,
     processes: Processes,
@@ -207,14 +232,15 @@ def translate_chunks(
     say: Callable[[str], object],
     watched: bool = False,
 ) -> int:
-    """Translate as one of the processes; the first one waits for the others, and joins the chunks of a whole text.
+    """Translate as one of the processes, which have all called `open_chunks`.
+
+    The first process waits for the others, and joins the chunks of a whole text.
 
     `say` reports to the user; `watched`: so does a progress bar, in the first process. Returns the sum of what was
     noted with the chunks, in the first process, and 0 in the others. Raises UserError, and Stopped, which says what is
     kept.
     """
     chunks, mine = job.chunks, job.mine()
-    processes.together(lambda: _open(job, processes, say))
     finished = processes.together(chunks.finished)  # together: the first process may soon join and remove them
     sizes, watched = chunks.description.sizes, watched and processes.is_first
     initial = sum(sizes[chunk] for chunk in finished.intersection(mine))
@@ -360,28 +386,6 @@ def read_json(path: Path) -> dict[str, Any]:
         if isinstance(values, dict):
             return values
     return {}
-
-
-def _open(job: Job, processes: Processes, say: Callable[[str], object]) -> None:
-    """Look at what is there before work begins. Raises UserError for chunks of another translation to the output."""
-    chunks = job.chunks
-    processes.check_same("translation", chunks.path.name)
-    if not processes.is_first:
-        return
-    for folder in folders_of(chunks.output):
-        if folder != chunks.path:
-            raise UserError(
-                f"{folder}: holds finished chunks of another translation; give another --output, or delete the folder. "
-                f"The differences:{chunks.differences(_read(chunks.output, folder))}"
-            )
-    with _usable(str(chunks.path)):
-        if chunks.path.exists():
-            chunks.make()
-        mine = sorted(chunks.finished().intersection(job.mine()))
-        damages = {chunk: damage for chunk in mine if (damage := chunks.damage(chunk))}
-        _discard(chunks, damages, say)
-    if done := len(mine) - len(damages):
-        say(f"resuming: {done} of {counted(len(job.mine()), 'chunk')} are finished")
 
 
 def _discard(chunks: Chunks, damages: Mapping[int, str], say: Callable[[str], object]) -> None:

@@ -211,6 +211,9 @@ def test_the_same_command_continues(stopped: Command, capsys: pytest.CaptureFixt
     assert f"{folder}: holds finished chunks of a translation to this output, which was st" in capsys.readouterr().err
     assert stopped.run("--resume", "--chunk-lines", 4, "--scores") == 2
     assert "\n  --scores: not given there, given here\n" in capsys.readouterr().err
+    (prefixes := stopped.folder / "prefixes").write_text("dog\n" * LINES, encoding="utf-8")  # also of blank lines
+    assert stopped.run("--resume", "--chunk-lines", 4, "--prefix", prefixes) == 2
+    assert "\n  --prefix: not given there, content " in capsys.readouterr().err
     source = stopped.source.read_text(encoding="utf-8")
     stopped.source.write_text(source[:-2] + "!\n", encoding="utf-8")
     assert stopped.run("--resume", "--chunk-lines", 4) == 2

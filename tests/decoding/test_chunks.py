@@ -21,6 +21,7 @@ from nmt.decoding.chunks import (
     folders_of,
     grouped,
     merge,
+    open_chunks,
     translate_chunks,
 )
 from nmt.errors import UserError
@@ -61,6 +62,7 @@ class Translation:
     def run(self, shard: Shard | None = None) -> int:
         self.firsts, self.said = [], []
         job = Job(self.chunks, self.outputs, {self.text: file_state(self.text)}, shard)
+        open_chunks(job, ALONE, say=self.said.append)
         with raised("nmt-any"):
             return translate_chunks(job, ALONE, self.translate, say=self.said.append)
 
@@ -318,9 +320,6 @@ def test_a_process_that_is_slow_to_begin_does_nothing_again(sharded: Translation
             if isinstance(result, set):
                 sharded.run()  # as the first process
             return result
-
-        def check_same(self, what: str, value: str) -> None:
-            pass
 
     job = Job(sharded.chunks, sharded.outputs, {})
     assert translate_chunks(job, Second(1, 2), lambda *_: pytest.fail("again"), say=print) == 0
