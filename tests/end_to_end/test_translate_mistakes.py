@@ -259,7 +259,7 @@ def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbina
 
 def test_what_contradicts_the_rules_of_the_search(folder: Path, model: Path, capsysbinary: Capture) -> None:
     said, _ = refused(capsysbinary, model, "--input source --suppress-unknown --replace-unknown --output out")
-    assert "suppress_unknown leaves no unknown word to replace; choose one of the two" in message(said)
+    assert "--suppress-unknown leaves no unknown word for --replace-unknown; choose one of the two" in message(said)
     assert names(folder) == ["source"]
 
 

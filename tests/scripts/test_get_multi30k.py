@@ -165,8 +165,8 @@ def test_without_a_network_the_url_and_the_way_out_are_named(
         (["--output", "out", "--from", "nowhere"], "--from nowhere: no such folder"),
         (["--output", "out", "--from", "."], "--from .: has none of the folders raw and tok"),
         (["--output", "file"], "--output file: not a folder"),
-        (["--output", "out", "--languages", "en", "es"], "invalid choice: 'es'"),
-        (["--output", "out", "--form", "bpe"], "invalid choice: 'bpe'"),
+        (["--output", "out", "--languages", "en", "es"], "es: unknown; choose one of"),
+        (["--output", "out", "--form", "bpe"], "bpe: unknown; choose one of"),
         (["--langauges", "en"], "get_multi30k.py: error: --langauges: unknown; did you mean --languages?"),
     ],
 )
