@@ -15,32 +15,12 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from tests.fuzz.sealed import TYPES, Parts, Stored, put_together, taken_apart, with_header
 
 NUMBERS = (
-    b"0",
-    b"-1",
-    b"1e999",
-    b"9" * 25,
-    b"-1e308",
-    b"0.1",
-    b"4294967296",
-    b"9223372036854775808",
-    b"NaN",
-    b"1" * 4400,
-)
+    b"0", b"-1", b"1e999", b"9" * 25, b"-1e308", b"0.1", b"4294967296", b"9223372036854775808", b"NaN", b"1" * 4400,
+)  # fmt: skip
 BYTES = (
-    b"",
-    b"\0",
-    b"\n",
-    b"\r\n",
-    b"\t",
-    b" ",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\xe2\x80\xa8",
-    b"-",
-    b"{}",
-)
+    b"", b"\0", b"\n", b"\r\n", b"\t", b" ", b"\xff", b"\xef\xbb\xbf", b"\xc3", b"\xed\xa0\x80", b"\xe2\x80\xa8",
+    b"-", b"{}",
+)  # fmt: skip
 WORDS = (*NUMBERS, *BYTES, b"null", b"true", b"[]", b'""', b'"x"', b"Infinity", b"[[[[", b'{"a":')
 
 
@@ -89,48 +69,11 @@ def named(files: dict[str, SearchStrategy[bytes]]) -> SearchStrategy[bytes]:
 # ---------------------------------------------------------------------------------------------------------------- YAML
 
 _STRANGE = [
-    "1",
-    "0",
-    "-1",
-    "2",
-    "0.5",
-    "1e-3",
-    "1e400",
-    ".inf",
-    ".nan",
-    "~",
-    "true",
-    "null",
-    "",
-    "x",
-    "'a b'",
-    "no",
-    "500",
-    "1 epoch",
-    "2 updates",
-    "'",
-    "luong",
-    "adam",
-    "bpe",
-    "dot",
-    "./a",
-    "~/a",
-    "~nobody/x",
-    "\\0",
-    "<<",
-    "2024-01-01",
-    "!!python/object:os.system x",
-    "!x 1",
-    ">",
-    "&a",
-    "*a",
-    "0x1F",
-    "1_000",
-    "12:30",
-    "\u2028",
-    "ä",
+    "1", "0", "-1", "2", "0.5", "1e-3", "1e400", ".inf", ".nan", "~", "true", "null", "", "x", "'a b'", "no", "500",
+    "1 epoch", "2 updates", "'", "luong", "adam", "bpe", "dot", "./a", "~/a", "~nobody/x", "\\0", "<<",
+    "2024-01-01", "!!python/object:os.system x", "!x 1", ">", "&a", "*a", "0x1F", "1_000", "12:30", "\u2028", "ä",
     '"\\ud800"',
-]
+]  # fmt: skip
 _SCALARS = st.one_of(
     st.sampled_from([*_STRANGE, "|", "9" * 101]),
     st.integers(-(10**30), 10**30).map(str),

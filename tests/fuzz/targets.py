@@ -3,7 +3,7 @@
 `short` is how many cases the short form runs: a few seconds of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from tests.fuzz.strategies import (
 from tests.fuzz.worker import Prepare
 
 Seeds = list[bytes]
+Strategy = Callable[[Seeds], SearchStrategy[bytes]]
 
 
 class Target(NamedTuple):
@@ -36,7 +37,7 @@ class Target(NamedTuple):
     name: str
     prepare: Prepare
     seeds: Callable[[], Seeds]
-    strategy: Callable[[Seeds], SearchStrategy[bytes]]
+    strategy: Strategy
     short: int
     guided: bool  # whether coverage is worth to be followed: where the bytes are ours to take apart
 
@@ -57,10 +58,6 @@ def _keys() -> tuple[str, ...]:
     sections = json_schema({**FAMILIES, "metric": ["bleu"]}).get("$defs", {}).values()
     names.update(dict.fromkeys(name for section in sections for name in section.get("properties", {})))
     return tuple(names)
-
-
-def _valid() -> str:
-    return write_yaml(samples.configuration())
 
 
 def _by_name(seeds: Seeds) -> dict[str, bytes]:
@@ -103,131 +100,64 @@ def _chunk(name: str, content: bytes) -> SearchStrategy[bytes]:
     return damaged(content)
 
 
-def _text_seeds(*texts: str) -> Seeds:
-    return [text.encode() for text in texts]
+def _each(case: Callable[[str, bytes], SearchStrategy[bytes]]) -> Strategy:
+    """Cases of one of the files that the seeds name, made by `case` of its name and content."""
+    return lambda seeds: named({name: case(name, content) for name, content in _by_name(seeds).items()})
 
 
-_TEXT = partial(lines_of, ["a", "dog", "ä", "\u2028", "\r", "\0", "\ufeff", "𝄞"], [" ", "", "\t", "\r\n"])
-_LINKS = partial(
-    lines_of,
-    ["0", "1", "2", "3", "17", "999999999", "9" * 4400, "²", "-1", "0-0", "1p2", "٣"],
-    ["-", " ", "p", "?", "-0 "],
-)
-_DICTIONARY = partial(
-    lines_of,
-    ["Hund", "dog", "0.5", "1e999", "nan", "-1", "0x1p3", "1_0", "ä", "a b", ""],
-    [" ", "\t", "\t\t", " \t", ""],
-)
-_VOCABULARY = partial(
-    lines_of, ["Hund", "ru@@", "<s>", "▁", "7", "²", "\0", "\xa0", "ä", "a b", ""], ["", "", " ", " 3", "\t"]
-)
-_VECTORS = partial(
-    lines_of, ["Hund 1 2", "▁Hund", "s", "0.5", "1e999", "nan", "1_0", "ä", "3 2", ""], [" ", "", "\t", "  "]
-)
-_CONSTRAINTS = partial(
-    lines_of, ["a", "dog", "runs", "a dog", ".", "ball", "Ж", "the green field", ""], ["\t", " ", "\t\t", ""]
-)
+def _lines(words: str, joints: Sequence[str], *, zipped: bool = False) -> Strategy:
+    """Text of such words, which stand between bars, and joints; damaged seeds; and the text in gzip if `zipped`."""
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target(
-            "configuration",
-            readers.prepare_configuration,
-            lambda: _text_seeds(_valid()),
-            lambda seeds: settings(seeds[0].decode(), _keys()),
-            75,
-            False,
-        ),
-        Target(
-            "set",
-            readers.prepare_set,
-            lambda: _text_seeds("training.batch_size=3", "data.train.0.source=x", "model={encoder: {hidden_size: 3}}"),
-            lambda seeds: st.one_of(overrides(_keys()), overrides(_keys()), one_damaged(seeds)),
-            150,
-            False,
-        ),
-        Target(
-            "corpus",
-            readers.prepare_corpus,
-            lambda: _text_seeds("a dog\nruns\n", "\ufeffa\r\nb"),
-            lambda seeds: st.one_of(packed(_TEXT()), one_damaged(seeds)),
-            150,
-            True,
-        ),
-        Target(
-            "dictionary",
-            readers.prepare_dictionary,
-            lambda: _text_seeds("Hund dog\nBall ball\n", "Hund\tbig dog\t0.5\nBall\tball\t0.25\n"),
-            lambda seeds: st.one_of(_DICTIONARY(), one_damaged(seeds), packed(_DICTIONARY())),
-            150,
-            False,
-        ),
-        Target(
-            "vocabulary",
-            readers.prepare_vocabulary,
-            lambda: _text_seeds("<unk>\n<s>\n</s>\ndog\nru@@\n", "dog 40\nru@@ 7\n"),
-            lambda seeds: st.one_of(_VOCABULARY(), one_damaged(seeds), packed(_VOCABULARY())),
-            100,
-            False,
-        ),
-        Target(
-            "vectors",
-            readers.prepare_vectors,
-            lambda: _text_seeds("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"),
-            lambda seeds: st.one_of(_VECTORS(), one_damaged(seeds), packed(_VECTORS())),
-            100,
-            False,
-        ),
-        Target(
-            "constraints",
-            readers.prepare_constraints,
-            lambda: _text_seeds("a dog\tball\n\nruns\n", "the green field"),
-            lambda seeds: st.one_of(_CONSTRAINTS(), one_damaged(seeds)),
-            40,
-            False,
-        ),
-        Target(
-            "pharaoh",
-            readers.prepare_pharaoh,
-            lambda: _text_seeds("0-0 1-1 2-1\n\n0-3 3-0\n", "0-0 1p2\n"),
-            lambda seeds: st.one_of(_LINKS(), one_damaged(seeds)),
-            100,
-            False,
-        ),
-        Target(
-            "cache",
-            readers.prepare_cache,
-            lambda: _as_seeds(samples.cache_files),
-            lambda seeds: named({name: damaged(content) for name, content in _by_name(seeds).items()}),
-            40,
-            True,
-        ),
-        Target("model", readers.prepare_model, lambda: [samples.model_file()], _model, 100, True),
-        Target(
-            "subwords",
-            readers.prepare_subwords,
-            lambda: list(samples.subword_models()),
-            one_damaged,
-            300,
-            True,
-        ),
-        Target(
-            "shortlist",
-            readers.prepare_shortlist,
-            lambda: [samples.shortlist_file()],
-            lambda seeds: tensor_files(seeds[0], {"target_size": json_texts}, {}),
-            125,
-            True,
-        ),
-        Target("state", readers.prepare_state, lambda: _as_seeds(samples.run_files), _state, 12, True),
-        Target(
-            "chunks",
-            readers.prepare_chunks,
-            lambda: _as_seeds(samples.chunk_files),
-            lambda seeds: named({name: _chunk(name, content) for name, content in _by_name(seeds).items()}),
-            15,
-            False,
-        ),
-    )
+    def strategy(seeds: Seeds) -> SearchStrategy[bytes]:
+        text = lines_of(words.split("|"), joints)
+        return st.one_of(text, one_damaged(seeds), *([packed(text)] if zipped else []))
+
+    return strategy
+
+
+def _settings(seeds: Seeds) -> SearchStrategy[bytes]:
+    return settings(seeds[0].decode(), _keys())
+
+
+def _overrides(seeds: Seeds) -> SearchStrategy[bytes]:
+    return st.one_of(overrides(_keys()), overrides(_keys()), one_damaged(seeds))
+
+
+def _shortlist(seeds: Seeds) -> SearchStrategy[bytes]:
+    return tensor_files(seeds[0], {"target_size": json_texts}, {})
+
+
+_SETS = ("training.batch_size=3", "data.train.0.source=x", "model={encoder: {hidden_size: 3}}")
+_CORPUS = _lines("a|dog|ä|\u2028|\r|\0|\ufeff|𝄞", [" ", "", "\t", "\r\n"], zipped=True)
+_DICTIONARY = _lines("Hund|dog|0.5|1e999|nan|-1|0x1p3|1_0|ä|a b|", [" ", "\t", "\t\t", " \t", ""], zipped=True)
+_VOCABULARY = _lines("Hund|ru@@|<s>|▁|7|²|\0|\xa0|ä|a b|", ["", "", " ", " 3", "\t"], zipped=True)
+_VECTORS = _lines("Hund 1 2|▁Hund|s|0.5|1e999|nan|1_0|ä|3 2|", [" ", "", "\t", "  "], zipped=True)
+_CONSTRAINTS = _lines("a|dog|runs|a dog|.|ball|Ж|the green field|", ["\t", " ", "\t\t", ""])
+_LINKS = _lines(f"0|1|2|3|17|999999999|{'9' * 4400}|²|-1|0-0|1p2|٣", ["-", " ", "p", "?", "-0 "])
+
+# name: seeds, strategy, cases of the short form, and whether coverage is followed
+_TABLE: dict[str, tuple[Callable[[], Seeds] | Sequence[str], Strategy, int, bool]] = {
+    "configuration": (lambda: [write_yaml(samples.configuration()).encode()], _settings, 75, False),
+    "set": (_SETS, _overrides, 150, False),
+    "corpus": (("a dog\nruns\n", "\ufeffa\r\nb"), _CORPUS, 150, True),
+    "dictionary": (("Hund dog\nBall ball\n", "Hund\tbig dog\t0.5\nBall\tball\t0.25\n"), _DICTIONARY, 150, False),
+    "vocabulary": (("<unk>\n<s>\n</s>\ndog\nru@@\n", "dog 40\nru@@ 7\n"), _VOCABULARY, 100, False),
+    "vectors": (("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"), _VECTORS, 100, False),
+    "constraints": (("a dog\tball\n\nruns\n", "the green field"), _CONSTRAINTS, 40, False),
+    "pharaoh": (("0-0 1-1 2-1\n\n0-3 3-0\n", "0-0 1p2\n"), _LINKS, 100, False),
+    "cache": (lambda: _as_seeds(samples.cache_files), _each(lambda _, content: damaged(content)), 40, True),
+    "model": (lambda: [samples.model_file()], _model, 100, True),
+    "subwords": (lambda: list(samples.subword_models()), one_damaged, 300, True),
+    "shortlist": (lambda: [samples.shortlist_file()], _shortlist, 125, True),
+    "state": (lambda: _as_seeds(samples.run_files), _state, 12, True),
+    "chunks": (lambda: _as_seeds(samples.chunk_files), _each(_chunk), 15, False),
 }
+
+
+def _target(name: str) -> Target:
+    seeds, strategy, short, guided = _TABLE[name]
+    given = seeds if callable(seeds) else partial(list, [text.encode() for text in seeds])
+    return Target(name, readers.PREPARE[name], given, strategy, short, guided)
+
+
+TARGETS = {name: _target(name) for name in _TABLE}
