@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
@@ -109,10 +110,8 @@ def _leaves(section: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, bool | fl
 def _norms(counts: Counts) -> Any:
     """The histogram of gradient norms; their sums are those of the middles of the buckets."""
     lows, highs, norms = zip(*histogram(counts), strict=True)
-    middles = [(low + high) / 2 for low, high in zip(lows, highs, strict=True)]
-    total, squares = (
-        sum(number * middle**power for number, middle in zip(norms, middles, strict=True)) for power in (1, 2)
-    )
+    middles = np.minimum(np.array([lows, highs]).mean(axis=0), 1e150)  # squares are finite in a run that diverges, too
+    total, squares = float(norms @ middles), float(norms @ middles**2)
     return summary.histogram_raw(
         "train/gradient_norms", lows[0], highs[-1], sum(norms), total, squares, list(highs), list(norms)
     )

@@ -298,3 +298,12 @@ def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
     records.end(1)
     records.close()
     assert board(tmp_path).SummaryMetadata("_hparams_/session_end_info").plugin_data.plugin_name == "hparams"
+
+
+def test_gradient_norms_of_a_run_that_diverges(tmp_path: Path) -> None:
+    """2^(8000/8) is about 1e301: its square is infinite."""
+    records = resumed(tmp_path, {}, Progress())
+    records.show(1, [], {"8000": 2, "0": 1})
+    records.close()
+    (norms,) = board(tmp_path).Histograms("train/gradient_norms")
+    assert norms.histogram_value.num == 3
