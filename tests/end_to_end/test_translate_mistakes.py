@@ -235,7 +235,7 @@ def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbina
     (folder / "short").write_text("one\n", encoding="utf-8")
     arguments = (
         "--input source --output source --sample --beam-size 3 --constraints short --prefix beside --diversity 1 "
-        "--alignments . --dictionary short --flush --n-best 0 --device gpu"
+        "--alignments . --dictionary short --flush"
     )
     (head, *problems), _ = refused(capsysbinary, model, arguments)
     assert head == f"nmt-translate: {len(problems)} problems:"
@@ -243,17 +243,18 @@ def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbina
     for part in (
         "--output source: would overwrite --input source",
         "--beam-size has no effect with --sample",
-        "--constraints has no effect with --sample",
-        "--diversity has an effect only with --n-best K",
-        "--n-best 0: allowed: a whole number",
+        "--constraints do not go with --sample",
+        "--diversity has an effect only on n-best lists",
         "--alignments .: is a folder",
         "--dictionary has an effect only with --replace-unknown",
         "--constraints short has 1 line and --input source has 100",
         "beside, line 2: not valid UTF-8",
         "--flush has no effect with --output source",
-        "--device gpu: unknown",
     ):
         assert sum(part in line for line in problems) == 1, part
+    (head, *problems), _ = refused(capsysbinary, model, "--device gpu --chunk-lines 0 --precision int4")
+    assert head == "nmt-translate: 3 problems:"
+    assert [line.split()[1] for line in problems] == ["--device", "--chunk-lines", "--precision"]
     assert (folder / "source").read_text(encoding="utf-8") == text(LINES)
 
 
