@@ -56,26 +56,6 @@ def test_rows_of_the_file_and_all_others_as_without_it(
     assert mine.config.model.embeddings is not None
 
 
-def test_both_sides_have_files_of_their_own(tmp_path: Path, tiny: Path, train: Train) -> None:
-    source, target = vectors(tmp_path, "the"), vectors(tmp_path, "zebra", "der", name="target.vec")
-    assert train(tiny, tmp_path / "run", STILL, "training.max_updates=1", embeddings(source=source, target=target)) == 0
-    model = load_model(tmp_path / "run")
-    assert torch.allclose(rows(model, SOURCE, "▁the"), expected(1), atol=1e-9)
-    assert torch.allclose(rows(model, TARGET, "▁der"), expected(2), atol=1e-9)
-    assert not torch.allclose(rows(model, TARGET, "▁the"), expected(1), atol=0.5)
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_one_table_for_both_sides(tmp_path: Path, tiny: Path, train: Train, capsys: Capture, side: str) -> None:
-    path = vectors(tmp_path, "the", "der")
-    tied = ("model.tie_embeddings=all", STILL, "training.max_updates=1")
-    assert train(tiny, tmp_path / "run", *tied, embeddings(**{side: path})) == 0
-    assert f"source and target embeddings: 2 of 96 pieces (2.1%) from {path}" in capsys.readouterr().err
-    model = load_model(tmp_path / "run")
-    assert TARGET not in model.weights
-    assert torch.allclose(rows(model, SOURCE, "▁the", "▁der"), expected(1, 2), atol=1e-9)
-
-
 def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """Through weight decay, an average of checkpoints and a run that is resumed without the file; the rest learns."""
     path, output = vectors(tmp_path, *WORDS), tmp_path / "run"
@@ -121,17 +101,6 @@ def test_files_are_checked_before_data_is_read(tmp_path: Path, tiny: Path, train
         )
         assert f"model.embeddings.target: {missing}: no such file" in errors
         assert "pairs read" not in errors
-
-
-def test_every_mistake_in_both_files_before_training(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
-    source, target = vectors(tmp_path, "the", "zebra"), vectors(tmp_path, "zebra", name="target.vec")
-    source.write_text(source.read_text(encoding="utf-8").replace("1.0", "nan"), encoding="utf-8")
-    for more in ((), ("--dry-run",)):
-        assert train(tiny, tmp_path / "run", embeddings(source=source, target=target), *more) == 2
-        errors = capsys.readouterr().err
-        assert f"{source}, line 2: a vector has a number that is not from " in errors
-        assert f"model.embeddings.target: {target}: has none of the vocabulary's pieces" in errors
-        assert not (tmp_path / "run").exists()
 
 
 def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(

@@ -12,7 +12,7 @@ import yaml
 from nmt.config import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import PIECES, stop_at_validation
+from tests.cli.conftest import stop_at_validation
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -74,25 +74,6 @@ def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Pat
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_dropout_may_change(tmp_path: Path, tiny: Path, trained: Path, train: Train) -> None:
-    changes = {"encoder": {"dropout": 0.4, "word_dropout": 0.2}, "decoder": {"output_dropout": 0.3}}
-    config = without(tiny, tmp_path / "dropout.yaml", "subwords", model=changes)
-    assert train(config, tmp_path / "run", "training.max_updates=1", "--init-from", trained) == 0
-    first, new = load_model(trained).config.model, saved_config(tmp_path / "run").model
-    assert (first.encoder.dropout, new.encoder.dropout) == (0.1, 0.4)
-    assert (first.encoder.word_dropout, new.encoder.word_dropout) == (0.0, 0.2)
-    assert (first.decoder.output_dropout, new.decoder.output_dropout) == (None, 0.3)
-    assert new.encoder.hidden_size == first.encoder.hidden_size == 6
-
-
-def test_options_of_the_new_configuration_are_checked_too(
-    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
-) -> None:
-    config = without(tiny, tmp_path / "wrong.yaml", model={"attention": {"score": "additive", "window": 3}})
-    assert train(config, tmp_path / "run", "--init-from", trained) == 2
-    assert "model.attention.window: unknown key" in capsys.readouterr().err
-
-
 def test_keys_are_compared_with_what_is_inherited(
     tmp_path: Path, tiny: Path, models: dict[str, Path], train: Train
 ) -> None:
@@ -148,31 +129,6 @@ def test_a_model_that_cannot_be_read(tmp_path: Path, tiny: Path, train: Train, c
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
-def test_subword_model_files(
-    tmp_path: Path, tiny: Path, corpus: Path, trained: Path, train: Train, capsys: Capture
-) -> None:
-    """The model's own subword model may be given as a file; another one, of equal size, may not."""
-    path = tmp_path / "pieces.model"
-    config = without(tiny, tmp_path / "given.yaml", "model", subwords={"model": str(path)})
-    path.write_bytes(load_model(trained).source_subwords)
-    assert train(config, tmp_path / "same", "training.max_updates=1", "--init-from", trained) == 0
-    assert saved_config(tmp_path / "same").subwords.model == path
-    other = tmp_path / "runs" / "other"
-    text = (corpus / "train.en").read_text(encoding="utf-8")
-    (tmp_path / "train.en").write_text(text.replace("horse", "zebra"), encoding="utf-8")
-    files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {corpus / 'train.de'}}}]"
-    assert train(tiny, other, files, "training.max_updates=1") == 0
-    path.write_bytes(load_model(other).source_subwords)
-    assert load_model(other).sizes == (PIECES, PIECES)
-    capsys.readouterr()
-    assert train(config, tmp_path / "run", "--init-from", trained) == 2
-    errors = capsys.readouterr().err
-    assert f"{path} is not the vocabulary of {trained / 'best.safetensors'}, which --init-from keeps; leave" in errors
-    path.unlink()
-    assert train(config, tmp_path / "run", "--init-from", trained) == 2
-    assert f"subwords.model: {path}: No such file or directory" in capsys.readouterr().err
-
-
 # -------------------------------------------------------------------------------------------------------------- frozen
 
 EMBEDDINGS = {"source_embedding.weight", "own_target_embedding.weight"}
@@ -188,8 +144,9 @@ def models(tmp_path_factory: pytest.TempPathFactory, tiny: Path, trained: Path, 
     return runs
 
 
-@pytest.mark.parametrize("tied", ["none", "target", "all"])
-@pytest.mark.parametrize("parts", ["[embeddings]", "[encoder]", "[decoder]", "[embeddings, encoder]"])
+@pytest.mark.parametrize(
+    ("parts", "tied"), [("[decoder]", "none"), ("[encoder]", "target"), ("[embeddings, encoder]", "all")]
+)
 def test_frozen_parts(
     tmp_path: Path, short: Path, models: dict[str, Path], train: Train, capsys: Capture, parts: str, tied: str
 ) -> None:
@@ -210,15 +167,6 @@ def test_frozen_parts(
     assert ("output_layer.weight" in after) == (tied == "none")
     numbers = sum(after[name].numel() for name in expected)
     assert f"{numbers:,} of them frozen" in capsys.readouterr().err
-
-
-def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    frozen = "training.freeze=[encoder]"
-    assert train(short, tmp_path / "run", frozen, "--init-from", trained, "--dry-run") == 0
-    text = capsys.readouterr().out
-    assert "parameters: 4,033, 540 of them frozen\n" in text
-    assert "  encoder: 540, 540 of them frozen\n" in text
-    assert not (tmp_path / "run").exists()
 
 
 # -------------------------------------------------------------------------------------------------------------- resumed
@@ -375,23 +323,3 @@ def test_a_start_that_was_killed_is_begun_again(
     assert train(short, output, "--resume", "training.max_updates=1") == 0
     assert saved_config(output).model == load_model(trained).config.model
     assert (output / "init_from.safetensors").read_bytes() == other.read_bytes()
-
-
-def test_a_start_that_was_killed_leaves_no_settings(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of its values that were defaults once are for a run that goes on."""
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
-    output = tmp_path / "run"
-    output.mkdir()
-    small = [f"model.{side}.hidden_size=6" for side in ("encoder", "decoder")]
-    small += ["model.embedding_size=7", "training.max_updates=1", "subwords.size=100"]
-    with monkeypatch.context() as patch:
-        patch.setattr("nmt.experiment.training.prepare", killed)
-        assert train(short, output, *small, "model.decoder.type=luong") == 130
-    assert train(short, output, *small, "--resume") == 0
-    assert saved_config(output).model.decoder.type == "bahdanau"

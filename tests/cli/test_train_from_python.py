@@ -15,7 +15,6 @@ import pytest
 import torch
 
 import nmt
-from nmt.cli.train import main
 from nmt.config import Config, load_config
 from nmt.experiment import validation
 from nmt.models.model_file import load_model
@@ -172,14 +171,6 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path, tiny: Path) -> None:
     assert not (tmp_path / "run").exists()
     with pytest.raises(nmt.UserError, match=re.escape(str(tmp_path / "none"))):
         nmt.train(tiny, init_from=tmp_path / "none", output=tmp_path / "run", device="cpu")
-
-
-def test_fine_tuning(tmp_path: Path, tiny: Path, trained: Path) -> None:
-    options = ["--config", str(tiny), "--init-from", str(trained), "--set", "training.max_epochs=1", "--device", "cpu"]
-    assert main([*options, "--output", str(tmp_path / "command")]) == 0
-    settings = {"training.max_epochs": 1}
-    done = nmt.train(tiny, settings=settings, init_from=trained, output=tmp_path / "python", device="cpu")
-    assert_same_run(done.folder, tmp_path / "command")
 
 
 @pytest.mark.slow

@@ -101,13 +101,6 @@ def stop_at_update(patched: pytest.MonkeyPatch, number: int) -> None:
     patched.setattr(trainer, "update", update)
 
 
-def test_a_dry_run_tells_how_much_is_aligned(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
-    assert train(guided, tmp_path / "run", "--dry-run") == 0
-    report = capsys.readouterr().out
-    assert report.count("  alignments: 100.00% of the target pieces have a link") == 2
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("name", "lines", "corpus_name"),
     [("train.align.gz", TRAINING_PAIRS, "training corpus"), ("valid.align", 12, "validation corpus")],
@@ -119,37 +112,3 @@ def test_alignments_without_a_link(
     assert train(guided, tmp_path / "run", "--dry-run") == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "the alignments have no link" in line]
     assert warning.startswith(f"warning: {corpus_name}: the alignments have no link for any pair that is kept; ")
-
-
-def test_alignments_of_a_watched_corpus_without_a_link(
-    tmp_path: Path, guided: Path, corpus: Path, train: Train, capsys: Capture
-) -> None:
-    """Their guided loss would be 0, as if the attention were perfect."""
-    (tmp_path / "old.align").write_text("\n" * 12)
-    files = {"source": corpus / "valid.en", "target": corpus / "valid.de", "alignments": tmp_path / "old.align"}
-    watched = ", ".join(f"{key}: {path}" for key, path in {"name": "old", **files}.items())
-    assert train(guided, tmp_path / "run", f"data.watch=[{{{watched}}}]", "--dry-run") == 0
-    assert "warning: watched corpus old: the alignments have no link for any pair" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["train.align.gz", "valid.align"])
-def test_mistakes_are_told_before_training(
-    tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str
-) -> None:
-    lines = [LINE] * (TRAINING_PAIRS if name.startswith("train") else 12)
-    lines[6] = "0-0 1-9"
-    (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    assert train(guided, tmp_path / "run") == 2
-    told = capsys.readouterr().err
-    assert (
-        f"{tmp_path / name}, line 7: 1-9 is beyond the words of the pair, 6 of the source and 6 of the target" in told
-    )
-    assert not list((tmp_path / "run").glob("*.safetensors"))
-
-
-def test_other_alignments_are_another_training(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
-    assert train(guided, tmp_path / "run", "training.max_epochs=1") == 0
-    (tmp_path / "train.align.gz").write_text("0-0\n" * TRAINING_PAIRS, encoding="utf-8")
-    capsys.readouterr()
-    assert train(guided, tmp_path / "run", "training.max_epochs=1", "--resume") == 2
-    assert "the corpus files or subword models are no longer those that this run began with" in capsys.readouterr().err

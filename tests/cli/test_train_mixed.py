@@ -57,16 +57,6 @@ def test_a_dry_run_tells_what_an_epoch_reads(
     assert " padding; other epochs read other pairs\nlargest batch of the first epoch: 12 sentences, " in out
 
 
-def test_a_tag_that_is_in_the_text_already(
-    tmp_path: Path, tiny: Path, mixed: str, corpus: Path, train: Train, capsys: Capture
-) -> None:
-    lines = (corpus / "train.en").read_text(encoding="utf-8").splitlines()
-    text = tmp_path / "tagged.en"
-    text.write_text("".join(f"<BT> {line}\n" for line in lines), encoding="utf-8")
-    assert train(tiny, tmp_path / "run", mixed.replace(str(corpus / "train.en"), str(text)), "--dry-run") == 0
-    assert f"warning: {text}: 108 of 108 lines (100.0%) begin with the tag of the corpus" in capsys.readouterr().err
-
-
 def test_the_tag_is_for_whoever_writes_it(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
 ) -> None:

@@ -74,16 +74,6 @@ def test_one_file_is_enough(tmp_path: Path, train: Train, capsys: Capture) -> No
     assert load_model(tmp_path / "tuned").source_subwords == model.source_subwords
 
 
-def test_a_resumed_run_has_the_same_vocabulary(tmp_path: Path, train: Train) -> None:
-    write_corpus(tmp_path)
-    config, output = config_of(tmp_path), tmp_path / "run"
-    assert train(config, output) == 0
-    assert train(config, output, "--resume") == 0
-    vocabulary = tmp_path / "source.vocab"
-    vocabulary.write_text(vocabulary.read_text(encoding="utf-8").replace("dog", "god"), encoding="utf-8")
-    assert train(config, output, "--resume") == 2
-
-
 def test_references_that_are_cut_are_told_without_a_joiner(tmp_path: Path, train: Train, capsys: Capture) -> None:
     write_corpus(tmp_path)
     for name in FILES:

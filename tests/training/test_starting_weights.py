@@ -13,6 +13,7 @@ from nmt.config.schema import ModelConfig
 from nmt.data.segmentation import read_model
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
+from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.starting_weights import (
@@ -21,6 +22,8 @@ from nmt.training.starting_weights import (
     inherited,
     load_origin,
     parts,
+    read_pretrained,
+    starting_model,
     vocabulary_report,
     why_not_alike,
     with_vocabularies,
@@ -79,6 +82,22 @@ def test_everything_is_inherited_but_sampling(tmp_path: Path, vocabularies: list
     assert result.model == first.model.config.model
     assert result.subwords == first.model.config.subwords.model_copy(update={"sampling": None})
     assert completed(config(subwords={"sampling": {"alpha": 0.4}}), first).subwords.sampling.alpha == 0.4  # type: ignore[union-attr]
+
+
+def test_dropout_may_change_and_nothing_else(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """Every difference is a problem of its own."""
+    first = origin(tmp_path / "model", vocabularies[:1])
+    rates = {"encoder": {"dropout": 0.4, "word_dropout": 0.2}, "decoder": {"output_dropout": 0.3}}
+    model = completed(config(model=rates), first).model
+    assert (model.encoder.dropout, model.encoder.word_dropout, model.decoder.output_dropout) == (0.4, 0.2, 0.3)
+    assert (model.encoder.hidden_size, model.decoder.dropout) == (3, 0.3)
+    others = {"embedding_size": 9, "encoder": {"layers": 2, "dropout": 0.5}, "decoder": {"cell": "lstm"}}
+    assert refusals(config(model=others, subwords={"lowercase": True}), first) == [
+        "model.decoder.cell: 'gru' in the model, 'lstm' here",
+        "model.embedding_size: 5 in the model, 9 here",
+        "model.encoder.layers: 1 in the model, 2 here",
+        "subwords.lowercase: false in the model, true here",
+    ]
 
 
 def test_the_result_is_inherited_unchanged_again(tmp_path: Path, vocabularies: list[Subwords]) -> None:
@@ -308,3 +327,53 @@ def test_each_table_has_the_vocabulary_of_its_side(tied: str) -> None:
         expected = [table[before.index(piece)] if piece in before else table[4:].mean(0) for piece in after]
         np.testing.assert_allclose(changed[name].numpy(), expected, rtol=1e-6)
     assert len(vocabulary_report(old, new)) == (1 if tied == "all" else 2)
+
+
+# ----------------------------------------------------------------------------------------------------- files of vectors
+
+
+def vectors(path: Path, **rows: list[float]) -> str:
+    lines = [f"{word} {' '.join(map(str, numbers))}" for word, numbers in rows.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_rows_that_start_from_files(tmp_path: Path, tied: str) -> None:
+    """Of both sides, of one, and of the table that both share, which is named by either; all others are drawn."""
+    source, target = words("a b c"), words("x y a")
+    both = Vocabularies(source, source if tied == "all" else target)
+    one, two = vectors(tmp_path / "one", a=[1, 2], z=[5, 6]), vectors(tmp_path / "two", a=[3, 4], x=[7, 8])
+    files = {"target": two} if tied == "all" else {"source": one, "target": two, "freeze": True}
+    sizes = {"embedding_size": 2, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 5, "output_size": 2}}
+    plain = starting_model(config(model={**sizes, "tie_embeddings": tied}), both, None, [])
+    whole = config(model={**sizes, "tie_embeddings": tied, "embeddings": files})
+    pretrained = read_pretrained(whole.model, both)
+    model = starting_model(whole, both, None, pretrained)
+    if tied == "all":
+        expected = {"source_embedding.weight": {4: [3.0, 4.0]}}
+        (line,) = [table.report for table in pretrained]
+        assert line == f"source and target embeddings: 1 of 3 pieces (33.3%) from {two}"
+    else:
+        expected = {
+            "source_embedding.weight": {4: [1.0, 2.0]},
+            "own_target_embedding.weight": {4: [7.0, 8.0], 6: [3.0, 4.0]},
+        }
+    for name, weight in plain.state_dict().items():
+        for row, numbers in expected.get(name, {}).items():
+            weight[row] = torch.tensor(numbers)
+        assert torch.equal(model.state_dict()[name], weight), name
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert frozen == (set() if tied == "all" else set(expected))
+
+
+def test_every_mistake_in_both_files(tmp_path: Path) -> None:
+    source = vectors(tmp_path / "one", a=[1, float("nan")])
+    target = vectors(tmp_path / "two", z=[3, 4])
+    both = Vocabularies(words("a b c"), words("x y a"))
+    model = ModelConfig.model_validate({"embedding_size": 2, "embeddings": {"source": source, "target": target}})
+    with pytest.raises(UserError) as error:
+        read_pretrained(model, both)
+    first, second = error.value.messages
+    assert first.startswith(f"model.embeddings.source: {source}, line 1: a vector has a number that is not from ")
+    assert second.startswith(f"model.embeddings.target: {target}: has none of the vocabulary's pieces")
