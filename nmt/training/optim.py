@@ -24,7 +24,7 @@ from nmt.config.schema import (
     WarmupSchedule,
     changed,
 )
-from nmt.errors import UserError, counted
+from nmt.errors import counted
 from nmt.evaluation.metrics import METRICS
 
 AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
@@ -184,9 +184,7 @@ class Schedule:
         return {name: getattr(self, name) for name in self.state_names}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned. Raises UserError for what another schedule returned."""
-        if missing := [name for name in self.state_names if name not in state]:
-            raise UserError(f"the saved state lacks {', '.join(missing)} of the schedule, so training cannot resume")
+        """Continue from what `state` returned."""
         for name in self.state_names:
             setattr(self, name, state[name])
 
@@ -228,7 +226,7 @@ class Plateau(Schedule):
     state_names = ("current", "best", "loss", "waited")
     current = 1.0
     best: float | None = None
-    loss = 0.0  # with the best value; older states have none, and no other is lower than this
+    loss = 0.0  # with the best value
     waited = 0
 
     def end(self) -> str | None:
@@ -258,9 +256,6 @@ class Plateau(Schedule):
             f"no better {self.config.metric} in {counted(self.config.patience + 1, 'validation')}: "
             f"learning rate {self.learning_rate * self.current:.3g} from now on"
         )
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore({"loss": self.loss, **state})
 
 
 class Halving(Schedule):

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from nmt.config.schema import TrainingConfig
-from nmt.errors import DamagedFile, UserError
+from nmt.errors import DamagedFile
 from nmt.tensor_file import read_tensors
 from nmt.training.checkpoint import KIND, random_state, read_state, restore, seed_process, write_state
-from nmt.training.optim import build_optimizer, build_schedule
+from nmt.training.optim import build_optimizer
 from nmt.training.progress import Progress, Scored
 from tests.hostile_files import rewrite
 
@@ -124,9 +124,3 @@ def test_a_state_without_its_numbers_is_damaged(saved: Path, text: str | None) -
     rewrite(saved, KIND, lambda _, texts: texts.pop("numbers") if text is None else texts.update(numbers=text))
     with pytest.raises(DamagedFile, match="training cannot resume from it"):
         read_state(saved)
-
-
-def test_a_schedule_that_lacks_its_numbers() -> None:
-    config = TrainingConfig.model_validate({"schedule": {"name": "plateau", "metric": "loss", "patience": 1}})
-    with pytest.raises(UserError, match="the saved state lacks current, waited of the schedule"):
-        build_schedule(config).restore({"best": 1.0})

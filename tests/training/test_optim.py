@@ -106,14 +106,6 @@ def test_plateau_takes_the_lower_loss_for_the_better_of_equal_values() -> None:
     assert factors == [1, 1, 1, 1, 0.5, 0.25, 0.25]
 
 
-def test_plateau_goes_on_from_a_state_that_has_no_loss() -> None:
-    schedule = build_schedule(training(schedule={"name": "plateau", "metric": "bleu", "patience": 0}))
-    schedule.restore({"current": 1.0, "best": 0.0, "waited": 0})
-    assert schedule.validated({"bleu": 0.0, "loss": 2.0}) is not None
-    assert schedule.validated({"bleu": 0.1, "loss": 3.0}) is None
-    assert schedule.validated({"bleu": 0.1, "loss": 2.9}) is None
-
-
 def test_plateau_on_a_loss_wants_it_low_and_says_when_it_cuts() -> None:
     schedule = build_schedule(training(schedule={"name": "plateau", "metric": "loss", "patience": 0}))
     assert schedule.validated({"loss": 3.0}) is None

@@ -9,7 +9,7 @@ import pytest
 from nmt.config.schema import TrainingConfig
 from nmt.processes import ALONE, Processes
 from nmt.training.optim import build_schedule
-from nmt.training.progress import Progress, Scored, Window
+from nmt.training.progress import Progress, Window
 from nmt.training.update import UpdateResult
 
 
@@ -59,15 +59,6 @@ def test_of_equal_values_the_lower_loss_is_the_better() -> None:
     assert progress.end(config) is None
     assert not progress.record({"bleu": 1.0, "loss": 9.0}, config)
     assert progress.end(config) == "no better bleu in 2 validations"
-
-
-def test_a_state_of_an_earlier_version_has_no_losses() -> None:
-    saved = json.loads(json.dumps(Progress(best=[Scored(2.5, 3, 1.0)]).as_json(ALONE)))
-    saved["best"] = [[2.5, 3]]
-    del saved["stopping_loss"]
-    progress = Progress.from_json(saved)
-    assert progress.best == [Scored(2.5, 3)]
-    assert not progress.record({"bleu": 2.5, "loss": 0.5}, training())  # the earliest is the best, as it was then
 
 
 def test_the_share_of_the_run_that_is_done() -> None:
@@ -164,13 +155,6 @@ def test_validations_beyond_the_start_are_counted_in_a_row() -> None:
         counts.append(progress.beyond)
     assert counts == [1, 0, 1, 2, 3, 0]
     assert progress.validation_loss == 8.0
-
-
-def test_a_state_of_before_there_were_these_counts() -> None:
-    saved = Progress(epoch=2, update=7).as_json(ALONE)
-    for name in ("skipped", "validation_loss", "beyond"):
-        del saved[name]
-    assert Progress.from_json(saved) == Progress(epoch=2, update=7)
 
 
 def test_the_risk_is_that_of_a_sentence_however_many_an_update_has() -> None:
