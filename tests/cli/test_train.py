@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from nmt.cli.train import main
 from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric
 from nmt.experiment import validation
-from nmt.experiment.logs import logging_to
+from nmt.experiment.logs import logging_to, progress_bar
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
 from tests.cli.conftest import PIECES, stop_at_validation
@@ -409,6 +410,31 @@ def test_each_call_logs_to_its_own_folder(
         log = (tmp_path / name / "train.log").read_text(encoding="utf-8")
         assert log.count("finished: ") == 1
         assert [line[20:] for line in log.splitlines()] == lines
+
+
+def test_a_terminal_shows_how_fast_training_is(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line of its own from the first update on; the log has nothing of it."""
+
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def at_once(*arguments: Any, **options: Any) -> Any:
+        bar = progress_bar(*arguments, **options)
+        bar.mininterval, bar.miniters = 0, 1
+        return bar
+
+    monkeypatch.setattr("nmt.experiment.training.progress_bar", at_once)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert train(tiny, tmp_path / "run", "training.max_epochs=1") == 0
+    lines = re.findall(r"epoch 1: +(\d+)% of 9 batches, \S+ left(.*?)(?=\r|\n|$)", terminal.getvalue())
+    pace = r", loss \d\.\d+, [\d,]+ target tokens/s"
+    shares = [int(share) for share, text in lines if re.match(pace, text)]
+    assert (shares[0], shares[-1]) == (11, 100)
+    assert any(re.match(rf"{pace}, \d\d:\d\d left of the run", text) for _, text in lines)
+    assert "target tokens" not in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
