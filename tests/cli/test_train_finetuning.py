@@ -183,25 +183,29 @@ def test_a_run_goes_on_with_its_files_in_another_place(
 ) -> None:
     """As when a project is moved or renamed, run and all: what is in the files counts, not their paths."""
     kept = ("training.keep_best=2", "training.keep_last=2")
+
+    def paths(folder: Path) -> list[str]:
+        return [
+            f"data.train=[{{source: {folder / 'train.en'}, target: {folder / 'train.de'}}}]",
+            f"data.valid={{source: {folder / 'valid.en'}, target: {folder / 'valid.de'}}}",
+            f"data.cache_folder={folder / 'cache'}",
+        ]
+
+    here = shutil.copytree(corpus, tmp_path / "corpus")
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(tiny, tmp_path / "before", *kept) == 130
+        assert train(tiny, tmp_path / "before", *kept, *paths(here)) == 130
     run = (tmp_path / "before").rename(tmp_path / "nachher ü")
-    moved = shutil.copytree(corpus, tmp_path / "verschoben ö")
-    paths = [
-        f"data.train=[{{source: {moved / 'train.en'}, target: {moved / 'train.de'}}}]",
-        f"data.valid={{source: {moved / 'valid.en'}, target: {moved / 'valid.de'}}}",
-        f"data.cache_folder={moved / 'cache'}",
-    ]
-    assert train(tiny, run, *kept, *paths) == 2  # without --resume it is another configuration
+    moved = here.rename(tmp_path / "verschoben ö")
+    assert train(tiny, run, *kept, *paths(moved)) == 2  # without --resume it is another configuration
     assert "data.train.0.source" in capsys.readouterr().err
-    assert train(tiny, run, *kept, *paths, "--resume", "seed=4") == 2
+    assert train(tiny, run, *kept, *paths(moved), "--resume", "seed=4") == 2
     original = (moved / "train.de").read_bytes()
     (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
-    assert train(tiny, run, *kept, *paths, "--resume") == 2
+    assert train(tiny, run, *kept, *paths(moved), "--resume") == 2
     assert "no longer those that this run began with" in capsys.readouterr().err
     (moved / "train.de").write_bytes(original)
-    assert train(tiny, run, *kept, *paths, "--resume") == 0
+    assert train(tiny, run, *kept, *paths(moved), "--resume") == 0
     told = capsys.readouterr().err
     keys = "data.train.0.source, data.train.0.target, data.valid.source, data.valid.target"
     files = f"files at other paths, which must be the same as before: {keys}"
