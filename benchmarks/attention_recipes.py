@@ -34,7 +34,7 @@ class Recipe(NamedTuple):
         return range(1, 1 + (self.repeats if row.name in REPEATED else 1))
 
 
-_START = "model.initialisation.range=0.2"  # ±0.1, the paper's, is meant for 1,000 units: research/results.md
+_START = "model.initialization.range=0.2"  # ±0.1, the paper's, is meant for 1,000 units: research/results.md
 _LONGER = ("training.max_epochs=16", "training.schedule.after=8 epochs", "training.schedule.factor=0.775")
 _PAPER = ("model.attention.position_logit=unscaled",)
 _SCALED = ("model.attention.position_logit=scaled",)

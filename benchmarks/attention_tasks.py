@@ -61,7 +61,7 @@ class Task(NamedTuple):
 
     @property
     def tokenize(self) -> str:
-        """The tokenisation of BLEU, here as in validation."""
+        """The tokenization of BLEU, here as in validation."""
         return self.configuration().training.validation.tokenize
 
 

@@ -72,7 +72,7 @@ def measure(
         some = slice(start, start + BATCH)
         sources, targets = ([side[i] for side in pairs[some]] for i in (0, 1))
         batch = make_batch(source.encode_batch(sources), target.encode_batch(targets), np.arange(len(sources)))
-        with predicted(model) as centres:
+        with predicted(model) as centers:
             weights = model(batch.source, batch.source_lengths, batch.target_input).weights
         real = length_mask(batch.target_lengths - 1, weights.size(1))
         largest = weights.argmax(dim=2)
@@ -82,12 +82,12 @@ def measure(
         if gold is not None:
             links = linked(pairs[some], gold[some], translator, weights.shape)
             pieces["largest_from_gold"] = distance(largest, links)
-        if centres:
-            centre = torch.cat(centres, dim=1).expand(real.shape)
-            pieces["share"] = centre / (batch.source_lengths - 1).clamp(min=1).unsqueeze(1)
-            pieces["from_largest"] = (centre - largest).abs()
+        if centers:
+            center = torch.cat(centers, dim=1).expand(real.shape)
+            pieces["share"] = center / (batch.source_lengths - 1).clamp(min=1).unsqueeze(1)
+            pieces["from_largest"] = (center - largest).abs()
             if links is not None:
-                pieces["from_gold"] = distance(centre, links)
+                pieces["from_gold"] = distance(center, links)
         for name, values in pieces.items():
             chosen = values[real].double()
             parts.setdefault(name, []).append(chosen[chosen.isfinite()])  # a piece without a link has no distance
@@ -103,15 +103,15 @@ def measure(
 @contextmanager
 def predicted(model: Seq2Seq) -> Iterator[list[Tensor]]:
     """Inside the block, the p_t (batch, steps or 1) that the scope of attention computes, in their order."""
-    scope, centres = model.decoder.attention.scope, []
-    original = scope.centre
+    scope, centers = model.decoder.attention.scope, []
+    original = scope.center
 
-    def centre(query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
-        centres.append(original(query, lengths, steps))
-        return centres[-1]
+    def center(query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
+        centers.append(original(query, lengths, steps))
+        return centers[-1]
 
-    with patch.object(scope, "centre", centre):
-        yield centres
+    with patch.object(scope, "center", center):
+        yield centers
 
 
 def linked(
@@ -163,9 +163,9 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
         lines = [("from_largest", blue, "-", "from p_t to the largest weight")]
     for (upper, lower), (name, measured) in zip(panels.T, series.items(), strict=True):
         rows = [row for row in map(asdict, measured) if row["mean"] is not None]
-        updates, centre, spread = (np.array([row[key] for row in rows]) for key in ("update", "mean", "deviation"))
-        upper.fill_between(updates, centre - spread, centre + spread, color=blue, alpha=0.2, linewidth=0)
-        upper.plot(updates, centre, color=blue, label="mean ± standard deviation")
+        updates, center, spread = (np.array([row[key] for row in rows]) for key in ("update", "mean", "deviation"))
+        upper.fill_between(updates, center - spread, center + spread, color=blue, alpha=0.2, linewidth=0)
+        upper.plot(updates, center, color=blue, label="mean ± standard deviation")
         upper.plot(
             updates, [row["first"] + row["last"] for row in rows], color=red, linestyle="--", label="share at an end"
         )

@@ -4,7 +4,7 @@ They tell one another numbers, and texts as JSON, in tensors: nothing is ever un
 answer for `patience`, those that wait for it end, too. One process says what all would say.
 
 In a training every process has the whole model and computes its share of each batch, the rows that `share_rows` gives
-it. Losses are divided by what all shares together have of `normalise_by` before the gradients are added up (see
+it. Losses are divided by what all shares together have of `normalize_by` before the gradients are added up (see
 `update`), so N processes make the update that one would make, apart from rounding and from what is drawn in it: the
 masks of dropout, the pieces of word replacement, and the words of scheduled sampling, which each process draws for
 itself. The order of the data, sampled segmentations, and sampled candidates do not depend on the number of processes.

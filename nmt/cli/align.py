@@ -13,7 +13,7 @@ from nmt.cli.common import run
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
-from nmt.evaluation.alignments import SYMMETRISATIONS, AlignmentScores, alignment_scores, symmetrised
+from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
 from nmt.pharaoh import pharaoh, read_gold, read_links
 
 PROGRAM = "nmt-align"
@@ -49,7 +49,7 @@ def parser() -> Parser:
         "target here",
     )
     made.add_argument(
-        "--symmetrise", choices=[*SYMMETRISATIONS], metavar="HOW", help=f"how to combine: {', '.join(SYMMETRISATIONS)}"
+        "--symmetrize", choices=[*SYMMETRIZATIONS], metavar="HOW", help=f"how to combine: {', '.join(SYMMETRIZATIONS)}"
     )
     made.add_argument("--output", metavar="FILE", help="save the combined alignments")
     made.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
@@ -76,8 +76,8 @@ def _align(arguments: Sequence[str] | None) -> None:
                 f"{count:,}: line i of each must be of the same pair of sentences"
             )
     refuse(problems)
-    if options.symmetrise is not None:
-        links = symmetrised(options.symmetrise, links, reverse)
+    if options.symmetrize is not None:
+        links = symmetrized(options.symmetrize, links, reverse)
     if options.output is not None:
         write_text(options.output, "".join(f"{pharaoh(line)}\n" for line in links))
     if gold:
@@ -94,10 +94,10 @@ def _contradictions(options: argparse.Namespace) -> list[str]:
     problems = []
     if options.alignments is None:
         problems.append("--alignments FILE is missing: the alignments to score or to combine")
-    if (options.reverse_alignments is None) != (options.symmetrise is None):
-        problems.append("--reverse-alignments FILE and --symmetrise HOW go together: give both, or none")
+    if (options.reverse_alignments is None) != (options.symmetrize is None):
+        problems.append("--reverse-alignments FILE and --symmetrize HOW go together: give both, or none")
     if options.gold_alignments is None and options.output is None:
-        problems.append("nothing to do: give --gold-alignments FILE to score, or --symmetrise HOW with --output FILE")
+        problems.append("nothing to do: give --gold-alignments FILE to score, or --symmetrize HOW with --output FILE")
     if options.gold_alignments is None and options.json is not None:
         problems.append("--json needs --gold-alignments FILE: without it there are no scores")
     if options.gold_alignments is not None and options.output == STANDARD:

@@ -44,7 +44,7 @@ def parser() -> Parser:
         epilog="Files are UTF-8 text, one sentence a line, plain or .gz. Two blank lines score 0 and count no token; a "
         "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
         "line of any length is scored as a whole.",
-        usual=("model", "source", "target", "output", "json", "normalise", "device", "alignments"),
+        usual=("model", "source", "target", "output", "json", "normalize", "device", "alignments"),
     )
     add_model_option(made, "what scores, required")
     made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
@@ -59,7 +59,7 @@ def parser() -> Parser:
         "-: to standard output",
     )
     made.add_argument(
-        "--normalise", action="store_true", help="divide each log-probability by its tokens, the end counted"
+        "--normalize", action="store_true", help="divide each log-probability by its tokens, the end counted"
     )
     made.add_argument(
         "--batch-tokens",
@@ -92,7 +92,7 @@ class Request:
     target: Path
     sentences: int  # in each of the two
     how: "TranslationOptions"  # its batch_tokens, alignment_step, and end_links
-    normalise: bool
+    normalize: bool
     output: str
     json: str | None
     alignments: "AlignmentOutputs"
@@ -135,7 +135,7 @@ def _read_request(options: argparse.Namespace) -> Request:
         target=options.target,
         sentences=sentences,
         how=how,
-        normalise=options.normalise,
+        normalize=options.normalize,
         output=options.output,
         json=options.json,
         alignments=alignments,
@@ -165,7 +165,7 @@ def _score(request: Request) -> None:
             for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
                 log_probability += scored.log_probability
                 tokens += scored.tokens
-                divisor = max(scored.tokens, 1) if request.normalise else 1
+                divisor = max(scored.tokens, 1) if request.normalize else 1
                 file.write(f"{scored.log_probability / divisor:.4f}\n".encode())
                 write_alignments([] if scored.alignment is None else [scored.alignment])
     _report(request, tokens, log_probability)

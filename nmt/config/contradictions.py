@@ -126,8 +126,8 @@ def _trained_models(config: Config, problems: Problems) -> None:
     subwords = config.subwords
     if existing_models(subwords):
         return
-    if subwords.lowercase and subwords.normalisation == "identity":
-        message = "true contradicts normalisation: identity, which changes no character; use nfkc or nmt_nfkc"
+    if subwords.lowercase and subwords.normalization == "identity":
+        message = "true contradicts normalization: identity, which changes no character; use nfkc or nmt_nfkc"
         problems.append(problem_at("subwords.lowercase", message))
     if subwords.byte_fallback and subwords.type == "word":
         message = "true contradicts type: word, where a ▁ would precede unknown words; use bpe, unigram or char"

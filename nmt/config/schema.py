@@ -235,7 +235,7 @@ class SubwordsConfig(Section):
     """One model and vocabulary for both languages (true), or one for each (false)."""
     lowercase: bool = False
     """Fold case before segmentation, so that everything the model reads and writes is lowercase."""
-    normalisation: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
+    normalization: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
     """Unicode normalization before segmentation, by its name in sentencepiece."""
     character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
     """Share of the corpus's characters that the vocabulary covers; the rest become unknown."""
@@ -266,7 +266,7 @@ class SubwordsConfig(Section):
 
 
 # The keys that decide how a subword model is trained
-TRAINED_SUBWORDS = ("type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback")
+TRAINED_SUBWORDS = ("type", "size", "lowercase", "normalization", "character_coverage", "byte_fallback")
 
 
 MODELS = ("model", "source_model", "target_model")
@@ -301,7 +301,7 @@ class EncoderConfig(Section):
     to the text as written."""
     end_mark: bool = True
     """Read the end mark </s> as the last source token. false: only words are read and attended to."""
-    layer_normalisation: bool = False
+    layer_normalization: bool = False
     """Layer normalization of the annotations before attention reads them."""
     dropout: Probability = 0.0
     """Dropout on the source embeddings and between layers."""
@@ -329,7 +329,7 @@ class AttentionConfig(Section):
     position_logit: PositionLogit = "scaled"
     """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d; unscaled: without √d, as in the
     paper, for SGD."""
-    renormalise: bool = False
+    renormalize: bool = False
     """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None
     """Units of the hidden layer inside the score; null: the decoder's hidden_size."""
@@ -369,7 +369,7 @@ class DecoderConfig(Section):
     output_size: Size | None = None
     """Units of the vector that the output layer reads: the attentional vector, or the output of the maxout or tanh
     layer; null: hidden_size."""
-    layer_normalisation: bool = False
+    layer_normalization: bool = False
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
     initial_state: Annotated[str, NameOf("initial state")] = "final"
     """The first state. final: tanh(W h), h the encoder's last state; mean: tanh(W mean of the memory); copy: the
@@ -389,19 +389,19 @@ class DecoderConfig(Section):
     """One dropout mask for all words of a sentence (Gal & Ghahramani 2016), instead of a new one for each."""
 
 
-class InitialisationSection(Section):
+class InitializationSection(Section):
     forget_bias: float = Field(default=0.0, ge=-100.0, le=100.0)
     """lstm: what the bias of every forget gate starts at. tensorflow/nmt has 1, JoeyNMT 2."""
 
 
-class UniformInitialisation(InitialisationSection):
+class UniformInitialization(InitializationSection):
     name: Literal["uniform"]
     """Uniform weights."""
     range: float = Field(default=0.1, gt=0.0, le=1000.0)
     """Every weight is drawn from [-range, range]; biases start at 0."""
 
 
-class XavierInitialisation(InitialisationSection):
+class XavierInitialization(InitializationSection):
     name: Literal["xavier"]
     """Xavier-uniform matrices, orthogonal recurrent matrices, embeddings N(0, 1), or N(0, 1/size) where the output
     layer shares them, biases 0."""
@@ -411,18 +411,18 @@ class XavierInitialisation(InitialisationSection):
     """The standard deviation of embeddings, which is 0.01 in JoeyNMT; null: 1, or 1/√size, as above."""
 
 
-class BahdanauInitialisation(InitialisationSection):
+class BahdanauInitialization(InitializationSection):
     name: Literal["bahdanau"]
     """Bahdanau et al. (2014), B.1: orthogonal recurrent matrices, N(0, 0.001²) in the score with its vector 0,
     N(0, 0.01²) elsewhere, biases 0."""
 
 
-class LeCunInitialisation(InitialisationSection):
+class LeCunInitialization(InitializationSection):
     name: Literal["lecun"]
     """N(0, 1/inputs) for every matrix, orthogonal where it is recurrent or square, biases 0: LeCun et al. (1998)."""
 
 
-Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation | LeCunInitialisation
+Initialization = UniformInitialization | XavierInitialization | BahdanauInitialization | LeCunInitialization
 
 
 class EmbeddingsConfig(Section):
@@ -438,11 +438,11 @@ class ModelConfig(Section):
     embedding_size: Size = 256
     """Units of the source and target embeddings."""
     embeddings: EmbeddingsConfig | None = None
-    """Files of pretrained vectors that embeddings start from; null: all are drawn as `initialisation` says."""
+    """Files of pretrained vectors that embeddings start from; null: all are drawn as `initialization` says."""
     tie_embeddings: Literal["none", "target", "all"] = "none"
     """target: output layer and target embeddings are one; all: source embeddings too (needs a joint vocabulary)."""
-    initialisation: Annotated[Initialisation, Field(discriminator="name"), default_variant("uniform")] = (
-        UniformInitialisation(name="uniform")
+    initialization: Annotated[Initialization, Field(discriminator="name"), default_variant("uniform")] = (
+        UniformInitialization(name="uniform")
     )
     """How the weights are initialized; uniform if no name is given."""
     encoder: EncoderConfig = EncoderConfig()
@@ -710,7 +710,7 @@ class TrainingConfig(Section):
     model's own translations; null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
-    normalise_by: Literal["tokens", "sentences", "none"] = "tokens"
+    normalize_by: Literal["tokens", "sentences", "none"] = "tokens"
     """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing.
     gradient_clip_norm is compared with the quotient's gradient."""
     moving_average: MovingAverageConfig | None = MovingAverageConfig()

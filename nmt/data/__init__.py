@@ -1,1 +1,1 @@
-"""From parallel text files to batches: corpus, subwords, binarised, batching, and preparation, which connects them."""
+"""From parallel text files to batches: corpus, subwords, binarized, batching, and preparation, which connects them."""

@@ -98,7 +98,7 @@ class Subwords:
                 hard_vocab_limit=settings.type in ("bpe", "unigram"),
                 character_coverage=settings.character_coverage,
                 byte_fallback=settings.byte_fallback,
-                normalization_rule_name=settings.normalisation + ("_cf" if settings.lowercase else ""),  # case folding
+                normalization_rule_name=settings.normalization + ("_cf" if settings.lowercase else ""),  # case folding
                 max_sentence_length=_LINE_BYTES,
                 input_sentence_size=0,
                 num_threads=_THREADS,

@@ -99,18 +99,18 @@ def _place(link: Link) -> tuple[int, int]:
     return link[1], link[0]
 
 
-SYMMETRISATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
+SYMMETRIZATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
     "intersection": intersection,
     "union": union,
     "grow-diag-final-and": grow_diag_final_and,
 }
 
 
-def symmetrised(how: str, forward: Sequence[Links], reverse: Sequence[Links]) -> list[list[Link]]:
-    """The sorted links of each sentence from both directions, combined by the heuristic `how` of SYMMETRISATIONS.
+def symmetrized(how: str, forward: Sequence[Links], reverse: Sequence[Links]) -> list[list[Link]]:
+    """The sorted links of each sentence from both directions, combined by the heuristic `how` of SYMMETRIZATIONS.
 
     `reverse` is what the model of the other direction gives: the sources of its links are our targets.
     """
-    heuristic = SYMMETRISATIONS[how]
+    heuristic = SYMMETRIZATIONS[how]
     turned = [[(source, target) for target, source in links] for links in reverse]
     return [sorted(heuristic(*directions)) for directions in zip(forward, turned, strict=True)]

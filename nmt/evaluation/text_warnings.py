@@ -126,7 +126,7 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
     message = (
         f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
         f"model normalizes them (line {number}: {here!r} instead of {there!r}), which scores count as errors; set "
-        "subwords.normalisation to identity for a new subword model, or normalize the text"
+        "subwords.normalization to identity for a new subword model, or normalize the text"
     )
     return [message]
 

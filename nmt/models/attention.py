@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from nmt.models.initialisation import Role, Weight
+from nmt.models.initialization import Role, Weight
 from nmt.models.memory import Memory, Past
 from nmt.models.scopes import Scope, Window
 from nmt.models.scores import Score
@@ -56,8 +56,8 @@ class Attention(nn.Module):
             return query.new_zeros(*query.shape[:2], 0), score(query, memory.keys, past)
         real, distance = None if memory.mask is None else memory.mask.unsqueeze(1), None
         if scope.half_width is not None:
-            centre = scope.centre(query, memory.lengths, past.steps)
-            distance = torch.arange(memory.values.size(1), device=centre.device) - centre.unsqueeze(2)
+            center = scope.center(query, memory.lengths, past.steps)
+            distance = torch.arange(memory.values.size(1), device=center.device) - center.unsqueeze(2)
         weights = _weights(score(query, memory.keys, past), scope(distance, real))
         return weights @ memory.values, weights
 
@@ -77,6 +77,6 @@ def _weights(scores: Tensor, window: Window) -> Tensor:
     weights = masked_softmax(scores, window.mask)
     if window.factor is not None:
         weights = weights * window.factor
-        if window.renormalise:
+        if window.renormalize:
             weights = weights / weights.sum(-1, keepdim=True)
     return weights

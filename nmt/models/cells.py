@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from nmt.models.initialisation import Role, Weight
+from nmt.models.initialization import Role, Weight
 from nmt.ops.recurrence import GRU, LSTM, CellState, Recurrence
 from nmt.ops.reset_first import RESET_FIRST, ResetFirst, reset_first_sequence, reset_first_step
 from nmt.ops.sequence import sequence
@@ -23,13 +23,13 @@ class Cell(nn.Module):
     normalizes its argument `from_input`, so that a caller may first add to what `project` returned.
     """
 
-    def __init__(self, kind: Recurrence, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
+    def __init__(self, kind: Recurrence, input_size: int, size: int, *, layer_normalization: bool = False) -> None:
         super().__init__()
-        self.kind, self.layer_normalisation = kind, layer_normalisation
+        self.kind, self.layer_normalization = kind, layer_normalization
         self.input_layer = StepLinear(input_size, kind.gates * size)
         self.recurrent_layer = StepLinear(size, kind.gates * size, bias=kind.recurrent_bias)
         self.input_norm, self.recurrent_norm = (
-            nn.LayerNorm(kind.gates * size) if layer_normalisation else nn.Identity() for _ in range(2)
+            nn.LayerNorm(kind.gates * size) if layer_normalization else nn.Identity() for _ in range(2)
         )
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
@@ -66,7 +66,7 @@ class ResetFirstCell(nn.Module):
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
-        self.kind, self.layer_normalisation = RESET_FIRST, False
+        self.kind, self.layer_normalization = RESET_FIRST, False
         self.input_layer = StepLinear(input_size, 3 * size)
         self.recurrent_layer = StepLinear(size, 2 * size, bias=False)  # of r and z
         self.candidate_layer = StepLinear(size, size, bias=False)
@@ -91,13 +91,13 @@ class ResetFirstCell(nn.Module):
 
 
 def build_cell(
-    kind: Recurrence | ResetFirst, input_size: int, size: int, *, layer_normalisation: bool
+    kind: Recurrence | ResetFirst, input_size: int, size: int, *, layer_normalization: bool
 ) -> Cell | ResetFirstCell:
     """The cell of this kind."""
     if isinstance(kind, ResetFirst):
-        assert not layer_normalisation, "combinations.py refuses it"
+        assert not layer_normalization, "combinations.py refuses it"
         return ResetFirstCell(input_size, size)
-    return Cell(kind, input_size, size, layer_normalisation=layer_normalisation)
+    return Cell(kind, input_size, size, layer_normalization=layer_normalization)
 
 
 CELLS: dict[str, Recurrence | ResetFirst] = {"gru": GRU, "gru_reset_first": RESET_FIRST, "lstm": LSTM}

@@ -74,13 +74,13 @@ def _cells(model: ModelConfig, problems: list[Problem]) -> None:
     if decoder.cell not in names:
         message = f"{decoder.cell} is not for type: {decoder.type}; allowed: {', '.join(names)}"
         problems.append(problem_at("model.decoder.cell", message))
-    if decoder.layer_normalisation and isinstance(CELLS[decoder.cell], ResetFirst):
+    if decoder.layer_normalization and isinstance(CELLS[decoder.cell], ResetFirst):
         message = f"true is not for cell: {decoder.cell}, whose form Ba et al. (2016) do not normalize; use gru or lstm"
-        problems.append(problem_at("model.decoder.layer_normalisation", message))
-    bias = model.initialisation.forget_bias
+        problems.append(problem_at("model.decoder.layer_normalization", message))
+    bias = model.initialization.forget_bias
     if bias and LSTM not in (CELLS[model.encoder.cell], CELLS[decoder.cell]):
         message = f"{bias:g} has no effect: neither model.encoder.cell nor model.decoder.cell is lstm; remove it"
-        problems.append(problem_at("model.initialisation.forget_bias", message))
+        problems.append(problem_at("model.initialization.forget_bias", message))
 
 
 def _copied_state(model: ModelConfig, problems: list[Problem]) -> None:
@@ -158,8 +158,8 @@ def _without_context(model: ModelConfig, problems: list[Problem]) -> None:
     if one_direction:  # with more layers those below the top need both
         message = f"true has no effect with attention.score: {name} and initial_state: {state}; use false, mean or copy"
         problems.append(problem_at("model.encoder.bidirectional", message))
-    readers = {"mean": ("output_dropout", "layer_normalisation", "directions"), "copy": ("directions",)}
-    for key in changed(encoder, "output_dropout", "layer_normalisation", "directions"):
+    readers = {"mean": ("output_dropout", "layer_normalization", "directions"), "copy": ("directions",)}
+    for key in changed(encoder, "output_dropout", "layer_normalization", "directions"):
         if key not in readers.get(state, ()) and not (one_direction and key == "directions"):
             message = f"has no effect with attention.score: {name} and initial_state: {state}, for nothing reads it"
             problems.append(problem_at(f"model.encoder.{key}", message))
@@ -173,14 +173,14 @@ with 256 GRU units, 0.3 with 512, 1.5 with 1,000, as many as Luong et al. have; 
 def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:
     """Why a new model that is trained so may learn slowly or not at all."""
     warnings: list[str] = []
-    decoder, start = model.decoder, model.initialisation
+    decoder, start = model.decoder, model.initialization
     blind = model.attention.score == "general" and decoder.type == "luong" and decoder.input_feeding
     if blind and start.name == "uniform" and start.range <= 0.1 and decoder.hidden_size < FEW_UNITS:
         units, limit = counted(decoder.hidden_size, "unit"), f"{start.range:g}"
         warnings.append(
             f"score: general with input feeding, {units}, and weights drawn from [-{limit}, {limit}] may learn "
             f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
-            "be ignored. Set model.attention.score: scaled_general, model.initialisation.range: 0.2, or "
+            "be ignored. Set model.attention.score: scaled_general, model.initialization.range: 0.2, or "
             "model.decoder.input_feeding: false (see research/results.md, on the initialization of small models)"
         )
     is_scaled = model.attention.scope == "local-p" and model.attention.position_logit == "scaled"

@@ -57,7 +57,7 @@ class DecoderShape(NamedTuple):
     dropout: float  # in training, on E y and between layers
     output_dropout: float  # in training, on the vectors that the output layer reads
     locked_dropout: bool  # whether a mask is the same at all steps of a sentence
-    layer_normalisation: bool  # in every cell
+    layer_normalization: bool  # in every cell
     word_dropout: float  # in training, on whole words of the input
 
 
@@ -81,7 +81,7 @@ class Decoder(nn.Module):
         self.word_dropout = shape.word_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
-            build_cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
+            build_cell(kind, size, shape.size, layer_normalization=shape.layer_normalization) for size in input_sizes
         )
 
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:

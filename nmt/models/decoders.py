@@ -16,7 +16,7 @@ from nmt.config.schema import OrderName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, build_cell
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
-from nmt.models.initialisation import Weight
+from nmt.models.initialization import Weight
 from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
@@ -134,7 +134,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
     ) -> Tensor:
         """What the layers give at all steps, (batch, target_length, size), where nothing is fed."""
         layers = tuple(first)
-        if fused() and not self._cell(0).layer_normalisation:
+        if fused() and not self._cell(0).layer_normalization:
             outputs = self._cell(0).sequence(torch.stack(tuple(from_inputs)), layers[0])
             for index in range(1, len(layers)):
                 below = outputs * torch.stack([masks[index - 1] for masks in between]) if between[0] else outputs
@@ -253,7 +253,7 @@ class ConditionalGRUDecoder(ReadoutDecoder):
         super().__init__(attention, shape)
         context_size = attention.context_size
         self.context_cell = build_cell(
-            CELLS[shape.cell], context_size, shape.size, layer_normalisation=shape.layer_normalisation
+            CELLS[shape.cell], context_size, shape.size, layer_normalization=shape.layer_normalization
         )
         self.readout = Linear(shape.size + shape.input_size + context_size, shape.output_size)
 

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.schema import DirectionsName
 from nmt.models.cells import CELLS
-from nmt.models.initialisation import Role, Weight
+from nmt.models.initialization import Role, Weight
 from nmt.ops.computing import fused
 from nmt.ops.linear import linear
 from nmt.ops.masks import dropout, length_mask
@@ -67,7 +67,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         directions: DirectionsName,
         reverse_source: bool,
         end_mark: bool,
-        layer_normalisation: bool,
+        layer_normalization: bool,
         dropout: float,
         output_dropout: float,
         locked_dropout: bool,
@@ -89,7 +89,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
             bidirectional=bidirectional,
             dropout=dropout if layers > 1 else 0.0,
         )
-        self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
+        self.norm = nn.LayerNorm(self.output_size) if layer_normalization else nn.Identity()
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         for from_input, recurrent, *biases in self.network.all_weights:

@@ -20,7 +20,7 @@ class Window(NamedTuple):
 
     mask: Tensor | None  # (batch, queries or 1, positions), True inside; None: every position is
     factor: Tensor | None = None  # (batch, queries, positions), multiplies the weights after the softmax
-    renormalise: bool = False  # whether the product is made to sum to 1 again
+    renormalize: bool = False  # whether the product is made to sum to 1 again
 
 
 class Scope(nn.Module):
@@ -33,7 +33,7 @@ class Scope(nn.Module):
     half_width: int | None = None
     """D; None: there is no center, and a query may look everywhere."""
 
-    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
+    def center(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
         """p_t of each query (batch, queries, query_size) in sentences of `lengths` (batch,), `steps` as in `Past`:
         (batch, queries), or (batch, 1) where all queries of a sentence have the same."""
         raise NotImplementedError
@@ -58,14 +58,14 @@ class _LocalScope(Scope):
     """What the local scopes share: the positions s with |s - p_t| ≤ D, and a Gaussian of the distance, if there is one.
 
     It is exp(-(s - p_t)² / (2σ²)) with σ = D / 2, and multiplies the softmax over the window, so that the weights sum
-    to less than 1, as in the paper; `renormalise` makes them sum to 1 again.
+    to less than 1, as in the paper; `renormalize` makes them sum to 1 again.
     """
 
     half_width: int
 
-    def __init__(self, *, half_width: int, gaussian: bool, renormalise: bool) -> None:
+    def __init__(self, *, half_width: int, gaussian: bool, renormalize: bool) -> None:
         super().__init__()
-        self.half_width, self.gaussian, self.renormalise = half_width, gaussian, renormalise
+        self.half_width, self.gaussian, self.renormalize = half_width, gaussian, renormalize
 
     def forward(self, distance: Tensor | None, real: Tensor | None) -> Window:
         assert distance is not None
@@ -74,7 +74,7 @@ class _LocalScope(Scope):
         if not self.gaussian:
             return Window(mask)
         deviation = self.half_width / 2
-        return Window(mask, torch.exp(distance.square() / (-2 * deviation**2)), self.renormalise)
+        return Window(mask, torch.exp(distance.square() / (-2 * deviation**2)), self.renormalize)
 
 
 class LocalMonotonicScope(_LocalScope):
@@ -85,11 +85,11 @@ class LocalMonotonicScope(_LocalScope):
     """
 
     def __init__(self, query_size: int, *, half_width: int, gaussian: bool) -> None:
-        super().__init__(half_width=half_width, gaussian=gaussian, renormalise=False)
+        super().__init__(half_width=half_width, gaussian=gaussian, renormalize=False)
 
-    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
-        centre = (lengths.unsqueeze(1) - 1).clamp(max=steps)
-        return centre.to(query.dtype) if self.gaussian else centre
+    def center(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
+        center = (lengths.unsqueeze(1) - 1).clamp(max=steps)
+        return center.to(query.dtype) if self.gaussian else center
 
 
 class LocalPredictiveScope(_LocalScope):
@@ -116,15 +116,15 @@ class LocalPredictiveScope(_LocalScope):
         half_width: int,
         position_scale: PositionScale,
         position_logit: PositionLogit,
-        renormalise: bool,
+        renormalize: bool,
     ) -> None:
-        super().__init__(half_width=half_width, gaussian=True, renormalise=renormalise)
+        super().__init__(half_width=half_width, gaussian=True, renormalize=renormalize)
         self.subtracted = {"last_position": 1, "length": 0}[position_scale]
         self.factor = {"scaled": query_size**-0.5, "unscaled": 1.0}[position_logit]
         self.layer = StepLinear(query_size, query_size, bias=False)
         self.vector = nn.Parameter(torch.empty(query_size))
 
-    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int = 0) -> Tensor:
+    def center(self, query: Tensor, lengths: Tensor, steps: Tensor | int = 0) -> Tensor:
         share = torch.sigmoid(torch.tanh(self.layer(query)) @ self.vector * self.factor)
         return (lengths.unsqueeze(1) - self.subtracted) * share
 

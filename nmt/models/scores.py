@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.models.initialisation import Role, Weight
+from nmt.models.initialization import Role, Weight
 from nmt.models.memory import Past
 from nmt.ops.activations import TanhScores
 from nmt.ops.linear import ConcatLinear, Linear

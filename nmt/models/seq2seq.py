@@ -18,7 +18,7 @@ from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs
 from nmt.models.decoders import DECODERS
 from nmt.models.encoder import Encoder
 from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
-from nmt.models.initialisation import Role, Weight, initialise
+from nmt.models.initialization import Role, Weight, initialize
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -154,7 +154,7 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
     model = _assembled(config, source_size, target_size)
-    initialise(model, config)
+    initialize(model, config)
     return model
 
 
@@ -191,7 +191,7 @@ def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2S
         directions=settings.directions,
         reverse_source=settings.reverse_source,
         end_mark=settings.end_mark,
-        layer_normalisation=settings.layer_normalisation,
+        layer_normalization=settings.layer_normalization,
         dropout=settings.dropout,
         output_dropout=settings.output_dropout,
         locked_dropout=settings.locked_dropout,
@@ -234,7 +234,7 @@ def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
         dropout=settings.dropout,
         output_dropout=settings.dropout if settings.output_dropout is None else settings.output_dropout,
         locked_dropout=settings.locked_dropout,
-        layer_normalisation=settings.layer_normalisation,
+        layer_normalization=settings.layer_normalization,
         word_dropout=settings.word_dropout,
     )
     kind = DECODERS[settings.type]

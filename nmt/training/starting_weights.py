@@ -167,7 +167,7 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]
     differing = [*_differences(first, second), *_differences(second, first)]
     reasons = []
     for path in dict.fromkeys(problem.path for problem in differing):  # a file of an older version lacks some keys
-        if path[:2] != ("model", "initialisation"):  # which is over once a model is trained
+        if path[:2] != ("model", "initialization"):  # which is over once a model is trained
             theirs, mine = _at(other.config, path), _at(model.config, path)
             reasons.append(f"{dotted(path)}: {_in_words(theirs)} in {name}, {_in_words(mine)} here")
     for side in ("source", "target"):
@@ -211,7 +211,7 @@ def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str]
 
 
 def _in_words(value: Any) -> str:
-    """A value in words; of a section with variants, such as `initialisation`, the name of the variant."""
+    """A value in words; of a section with variants, such as `initialization`, the name of the variant."""
     return in_words(value.name if isinstance(value, BaseModel) and hasattr(value, "name") else value)
 
 

@@ -59,7 +59,7 @@ def update(
     config: TrainingConfig,
     parallel: "Parallel | None" = None,
 ) -> UpdateResult:
-    """Add up the gradients of the batches in `group`, divide them as `normalise_by` says, clip, and step at `rate`.
+    """Add up the gradients of the batches in `group`, divide them as `normalize_by` says, clip, and step at `rate`.
 
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
     are those of all processes. Without it, batches that the memory does not hold are halved until it does. Batches with
@@ -72,7 +72,7 @@ def update(
     tokens, sentences = processes.sums(
         sum(batch.target_tokens for batch in mine), sum(len(batch.indices) for batch in mine)
     )
-    share = {"tokens": tokens, "sentences": sentences, "none": 1.0}[config.normalise_by]
+    share = {"tokens": tokens, "sentences": sentences, "none": 1.0}[config.normalize_by]
     device = model.output_weight.device
     optimizer.zero_grad(set_to_none=True)
     with computing(*chosen_computing(config, device)):

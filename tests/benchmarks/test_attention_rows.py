@@ -59,7 +59,7 @@ def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -
         for one, other in zip(short.tasks, long.tasks, strict=True)
     ]
     schedule = {"training.max_epochs", "training.schedule.after", "training.schedule.factor"}
-    assert changed == [{"model.initialisation.range", *schedule}, {"model.initialisation.range"}]
+    assert changed == [{"model.initialization.range", *schedule}, {"model.initialization.range"}]
     first, second = (recipe.multi30k.configuration().training for recipe in (short, long))
     assert (first.max_epochs, second.max_epochs) == (8, 16)
     assert isinstance(first.schedule, HalvingSchedule)

@@ -113,8 +113,8 @@ def test_the_recipe() -> None:
     assert training["label_smoothing"] == SMOOTHING
     assert (training["batch_size"], training["gradient_clip_norm"]) == (BATCH, LONGEST_GRADIENT)
     assert (training["batch_by"], training["max_epochs"]) == ("sentences", EPOCHS)
-    assert load_config(RECIPE).training.normalise_by == "tokens"  # the loss is a mean over the pieces
-    assert recipe["model"]["initialisation"] == {"name": "uniform", "range": START}
+    assert load_config(RECIPE).training.normalize_by == "tokens"  # the loss is a mean over the pieces
+    assert recipe["model"]["initialization"] == {"name": "uniform", "range": START}
     assert recipe["model"]["encoder"]["dropout"] == recipe["model"]["decoder"]["dropout"] == DROPOUT
     assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}
 

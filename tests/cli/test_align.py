@@ -58,7 +58,7 @@ def test_without_any_link_nothing_is_perfect(capsys: Capture) -> None:
 )
 def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
     """2-2 is beside 1-2 and source 2 has no other link, so it is grown; 0-1 and 0-0 share a word: the first stays."""
-    arguments = ["--alignments", "a", "--reverse-alignments", "rev", "--symmetrise", how, "--output"]
+    arguments = ["--alignments", "a", "--reverse-alignments", "rev", "--symmetrize", how, "--output"]
     assert main([*arguments, "both"]) == 0
     assert Path("both").read_text(encoding="utf-8").split("\n")[:-1] == expected
     assert capsys.readouterr().out == ""
@@ -74,10 +74,10 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
     [
         ("--gold-alignments gold", ["--alignments FILE is missing"]),
         ("--alignments a", ["nothing to do: give --gold-alignments FILE to score"]),
-        ("--alignments a --reverse-alignments rev --output o", ["--symmetrise HOW go together"]),
-        ("--alignments a --symmetrise union --json o", ["go together", "nothing to do", "--json needs"]),
+        ("--alignments a --reverse-alignments rev --output o", ["--symmetrize HOW go together"]),
+        ("--alignments a --symmetrize union --json o", ["go together", "nothing to do", "--json needs"]),
         (
-            "--alignments a --reverse-alignments rev --symmetrise union --gold-alignments gold --output -",
+            "--alignments a --reverse-alignments rev --symmetrize union --gold-alignments gold --output -",
             ["--output -: standard output has the scores"],
         ),
         ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
@@ -100,8 +100,8 @@ def test_mistakes(arguments: str, messages: list[str], files: Path, capsys: Capt
 
 
 def test_an_unknown_way_to_combine(capsys: Capture) -> None:
-    assert main(["--alignments", "a", "--symmetrise", "unoin"]) == 2
-    said = "--symmetrise unoin: unknown; choose one of intersection, union, grow-diag-final-and"
+    assert main(["--alignments", "a", "--symmetrize", "unoin"]) == 2
+    said = "--symmetrize unoin: unknown; choose one of intersection, union, grow-diag-final-and"
     assert said in capsys.readouterr().err
 
 

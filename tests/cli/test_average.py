@@ -97,7 +97,7 @@ def changed(model: ModelFile, path: Path, **changes: object) -> Path:
 def test_models_that_are_not_alike(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
     """Every difference is told; dropout and how the weights were drawn are none."""
     model = load_model(models[0])
-    attention = model.config.model.attention.model_copy(update={"renormalise": True, "half_width": 3})
+    attention = model.config.model.attention.model_copy(update={"renormalize": True, "half_width": 3})
     encoder = model.config.model.encoder.model_copy(update={"dropout": 0.7})
     other = model.config.model.model_copy(update={"attention": attention, "encoder": encoder})
     config = model.config.model_copy(update={"model": other})
@@ -109,7 +109,7 @@ def test_models_that_are_not_alike(tmp_path: Path, models: list[Path], capsys: C
     assert headline == "nmt-average: 3 problems:"
     assert problems == [
         f"  - {path}: model.attention.half_width: 10 in {models[0]}, 3 here",
-        f"  - {path}: model.attention.renormalise: false in {models[0]}, true here",
+        f"  - {path}: model.attention.renormalize: false in {models[0]}, true here",
         f"  - {path}: another source vocabulary than that of {models[0]}",
     ]
     assert not (tmp_path / "both").exists()

@@ -74,9 +74,9 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
     assert main(["--hypotheses", "hyp", "--reference", "ref"]) == 0
 
     captured = capsys.readouterr()
-    segmented, tokenised, empty = captured.err.splitlines()
+    segmented, tokenized, empty = captured.err.splitlines()
     assert segmented.startswith("nmt-eval: warning: 33% of the hypotheses look split into subwords")
-    assert tokenised.startswith("nmt-eval: warning: 67% of the hypotheses look tokenized")
+    assert tokenized.startswith("nmt-eval: warning: 67% of the hypotheses look tokenized")
     assert empty == "nmt-eval: warning: 1 of 3 hypotheses is empty"
     assert "warning" not in captured.out
 

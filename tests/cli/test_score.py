@@ -61,8 +61,8 @@ def test_a_score_a_line_and_the_perplexity(trained: Path, capsys: Capture) -> No
     assert capsys.readouterr().err == (
         f"nmt-score: perplexity {numbers['perplexity']:.4f}, 5 sentences, {sum(tokens)} tokens\n"
     )
-    normalised = scores(trained, "--normalise")
-    assert normalised == pytest.approx(
+    normalized = scores(trained, "--normalize")
+    assert normalized == pytest.approx(
         [value / max(count, 1) for value, count in zip(log_probabilities, tokens, strict=True)], abs=1e-4
     )
 

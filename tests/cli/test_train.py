@@ -372,7 +372,7 @@ def test_a_start_from_which_a_model_hardly_learns(
     assert warnings("run") == 1
     assert warnings("run", "--resume") == 0
     assert warnings("other", "--init-from", tmp_path / "run") == 0
-    assert warnings("third", "model.initialisation.range=0.2") == 0
+    assert warnings("third", "model.initialization.range=0.2") == 0
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:

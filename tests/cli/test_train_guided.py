@@ -63,7 +63,7 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
 @pytest.mark.parametrize(
     "changes",
     [
-        ("training.accumulate=2", "training.normalise_by=sentences", "training.schedule.name=linear"),
+        ("training.accumulate=2", "training.normalize_by=sentences", "training.schedule.name=linear"),
         ("training.batch_by=tokens", "training.batch_size=200", "training.sort_pairs=40"),
         ("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
         ("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),

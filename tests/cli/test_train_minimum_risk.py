@@ -23,7 +23,7 @@ from tests.cli.test_train_guided import numbers, stop_at_update, timeless
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
-RISK = ("training.minimum_risk.size=7", "training.optimizer.learning_rate=0.003", "training.normalise_by=sentences")
+RISK = ("training.minimum_risk.size=7", "training.optimizer.learning_rate=0.003", "training.normalize_by=sentences")
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {model: m, type: unigram}", "subwords.type", "'unigram' has no effect"),
         ("subwords: {model: m, size: 300}", "subwords.size", "300 has no effect"),
         ("subwords: {model: m, lowercase: true}", "subwords.lowercase", "true has no effect"),
-        ("subwords: {model: m, normalisation: nfkc}", "subwords.normalisation", "'nfkc' has no effect"),
+        ("subwords: {model: m, normalization: nfkc}", "subwords.normalization", "'nfkc' has no effect"),
         ("subwords: {model: m, character_coverage: 0.99}", "subwords.character_coverage", "0.99 has no effect"),
         ("subwords: {model: m, byte_fallback: true}", "subwords.byte_fallback", "true has no effect"),
         # vocabularies
@@ -84,7 +84,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {joiner: '@@'}", "subwords.joiner", "'@@' has no effect without subwords.vocabulary"),
         ("subwords: {vocabulary: v, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on whole words"),
         # subword models that are trained
-        ("subwords: {lowercase: true, normalisation: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
+        ("subwords: {lowercase: true, normalization: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
         ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
         ("subwords: {type: word, byte_fallback: true}", "subwords.byte_fallback", "true contradicts type: word"),
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),

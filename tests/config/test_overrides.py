@@ -33,10 +33,10 @@ def test_values_replace_those_of_the_file(load: Load) -> None:
 def test_a_section_without_a_name_is_of_the_default_one(load: Load) -> None:
     config = load("seed: 1", "training.optimizer.learning_rate=1e-3")
     assert config.training.optimizer == AdamConfig(name="adam", learning_rate=1e-3)
-    config = load("training: {max_epochs: 3, optimizer: {beta1: 0.5}, schedule: {}}\nmodel: {initialisation: {}}")
+    config = load("training: {max_epochs: 3, optimizer: {beta1: 0.5}, schedule: {}}\nmodel: {initialization: {}}")
     assert config.training.optimizer == AdamConfig(name="adam", beta1=0.5)
     assert config.training.schedule == ConstantSchedule(name="constant")
-    assert config.model.initialisation.name == "uniform"
+    assert config.model.initialization.name == "uniform"
     sgd = "training: {max_epochs: 3, optimizer: {name: sgd}}"
     assert load(sgd, "training.optimizer.learning_rate=0.5").training.optimizer.name == "sgd"
 

@@ -25,7 +25,7 @@ data:
 """,
     "subwords: {type: unigram, size: 300, joint: false, sampling: {alpha: 0.1, nbest_size: 5}}",
     "subwords: {source_model: s, target_model: t, joint: false}",
-    "model: {initialisation: {name: uniform, range: 1}, attention: {size: 7}, decoder: {output_dropout: 0}}",
+    "model: {initialization: {name: uniform, range: 1}, attention: {size: 7}, decoder: {output_dropout: 0}}",
     "training: {max_updates: 9000, optimizer: {name: adamw, epsilon: 1e-10}, schedule: {name: warmup_inverse_sqrt}}",
     "training: {max_epochs: 9, optimizer: {name: sgd, momentum: 0.9}, schedule: {name: halving}, validate_every: 500}",
     "training: {max_epochs: 9, optimizer: {name: adadelta}, schedule: {name: plateau}, freeze: [encoder, decoder]}",

@@ -86,9 +86,9 @@ def test_json_schema_offers_the_attention_scores() -> None:
 def test_json_schema_lets_the_default_name_be_left_out() -> None:
     sections = json_schema(NAMES)["$defs"]
     required = {name: "name" in section.get("required", []) for name, section in sections.items()}
-    for name in ("AdamConfig", "ConstantSchedule", "UniformInitialisation"):
+    for name in ("AdamConfig", "ConstantSchedule", "UniformInitialization"):
         assert not required[name]
-    for name in ("SGDConfig", "PlateauSchedule", "XavierInitialisation"):
+    for name in ("SGDConfig", "PlateauSchedule", "XavierInitialization"):
         assert required[name]
 
 

@@ -109,7 +109,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
 
     hashes = digests(folder / name for name in ("train.en", "train.de", "valid.en", "valid.de"))
     train, valid = [*hashes.values()][:2], [*hashes.values()][2:]
-    made_by = {"type": "bpe", "size": 60, "lowercase": False, "normalisation": "nmt_nfkc", "character_coverage": 1.0}
+    made_by = {"type": "bpe", "size": 60, "lowercase": False, "normalization": "nmt_nfkc", "character_coverage": 1.0}
     made_by |= {"byte_fallback": False}
     prepared = run(folder, data__max_length=50)
     assert prepared.valid_digests == tuple(valid)

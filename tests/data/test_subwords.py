@@ -79,11 +79,11 @@ def test_lowercase_folds_case() -> None:
     assert subwords.decode(subwords.encode("Ein Hund")) == "ein hund"
 
 
-@pytest.mark.parametrize("normalisation", ["nmt_nfkc", "nfkc", "identity"])
+@pytest.mark.parametrize("normalization", ["nmt_nfkc", "nfkc", "identity"])
 @pytest.mark.parametrize(("kind", "size"), [("bpe", 320), ("unigram", 300), ("char", 360)])
-def test_byte_fallback_writes_unknown_characters(kind: str, size: int, normalisation: str) -> None:
+def test_byte_fallback_writes_unknown_characters(kind: str, size: int, normalization: str) -> None:
     """Wherever in a word they are, and however many follow each other."""
-    subwords = train(kind, size, byte_fallback=True, normalisation=normalisation)
+    subwords = train(kind, size, byte_fallback=True, normalization=normalization)
     for text in ("ein Ω 😀", "Ωhund", "日本 語", "<0x41> Ω"):
         assert subwords.decode(subwords.encode(text)) == text
     assert UNKNOWN not in subwords.encode("Ω")
@@ -98,7 +98,7 @@ def test_blank_text_has_no_pieces(bpe: Subwords, text: str) -> None:
 
 @pytest.mark.parametrize("text", STRANGE, ids=ascii)
 def test_strange_text_is_encoded_and_comes_back_as_one_line(bpe: Subwords, unigram: Subwords, text: str) -> None:
-    for subwords in (bpe, unigram, train("char", 300, normalisation="identity"), train("word", 300)):
+    for subwords in (bpe, unigram, train("char", 300, normalization="identity"), train("word", 300)):
         ids = subwords.encode(text)
         assert not {PAD, BEGIN, END} & set(ids)
         assert len(subwords.decode(ids).splitlines()) <= 1
@@ -121,7 +121,7 @@ def test_decoding_ignores_the_special_symbols(bpe: Subwords) -> None:
 
 
 def test_decoding_never_breaks_the_line() -> None:
-    subwords = train("char", 300, ["a\u2028b", "c\x0bd", "e\x85f\rg"], normalisation="identity")
+    subwords = train("char", 300, ["a\u2028b", "c\x0bd", "e\x85f\rg"], normalization="identity")
     assert subwords.decode(subwords.encode("a\u2028b\x0bd\x85f\rg")) == "a b d f g"
 
 

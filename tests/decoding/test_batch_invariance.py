@@ -20,7 +20,7 @@ from nmt.models.seq2seq import build_model
 from tests.batch_sizes import every_way, sentences
 
 LINES = 12
-DISTINCT = 9  # of the best translations, at least; a search that favours short ones may give the shortest to many
+DISTINCT = 9  # of the best translations, at least; a search that favors short ones may give the shortest to many
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "luong": {"decoder": {"type": "luong"}, "attention": {"score": "general"}},
@@ -41,9 +41,9 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "decoder": {"type": "luong"},
         "attention": {"score": "scaled_dot", "scope": "local-p", "half_width": 3},
     },
-    "renormalised": {
+    "renormalized": {
         "decoder": {"type": "conditional_gru"},
-        "attention": {"score": "cosine", "scope": "local-p", "renormalise": True},
+        "attention": {"score": "cosine", "scope": "local-p", "renormalize": True},
     },
     "location": {"decoder": {"type": "luong"}, "attention": {"score": "location", "positions": 30}},
     "location_sensitive": {"decoder": {"type": "bahdanau"}, "attention": {"score": "location_sensitive"}},

@@ -228,9 +228,9 @@ def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> Non
     line = " ".join(text[:2])
     cut = Translator([model], vocabularies, longest_segment=40)
     options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}
-    (plain,), (penalised,) = (next(translate(cut, [line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
-    assert plain.tokens == penalised.tokens
-    assert -1e-6 < penalised.score - plain.score < 0
+    (plain,), (penalized,) = (next(translate(cut, [line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
+    assert plain.tokens == penalized.tokens
+    assert -1e-6 < penalized.score - plain.score < 0
     parts = [next(translate(cut, [part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
     assert next(translate(cut, [line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
 

@@ -149,7 +149,7 @@ def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
     assert [best[0].text for best in free] != [best[0].text for best in translations]
 
 
-def test_phrases_do_not_ask_what_the_neighbours_may_write(vocabularies: Vocabularies, small: Shortlist) -> None:
+def test_phrases_do_not_ask_what_the_neighbors_may_write(vocabularies: Vocabularies, small: Shortlist) -> None:
     """One line may write beginnings of words only, another pieces inside words; the unknown piece may be in both."""
     pieces = vocabularies.target.pieces(range(SIZE))
     begin = [token for token in range(4, SIZE) if pieces[token].startswith("\u2581")]

@@ -150,7 +150,7 @@ def test_alignments_are_those_of_the_line(drawn) -> None:
 def test_real_scripts(language, sentences, spaces) -> None:
     """A model that copies, and random weights for the alignments: words are those of the line, which may be one."""
     characters = "".join(sorted({*"".join(sentences)} - {" "}))
-    settings = SubwordsConfig(type="char", size=5 + len(characters), normalisation="identity")
+    settings = SubwordsConfig(type="char", size=5 + len(characters), normalization="identity")
     subwords = Subwords.train([" ".join(characters), *sentences], settings=settings)
     vocabularies, languages = Vocabularies(subwords, subwords), Languages(language, language)
     line = "".join(text + space for text, space in zip(sentences, [*spaces, ""], strict=True))

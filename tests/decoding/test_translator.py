@@ -107,8 +107,8 @@ def test_a_blank_line_stays_blank_and_does_not_reach_the_model(copy_model, vocab
 
 @pytest.mark.parametrize("blank", ["\t", "\r\r", "\u3000", "\u00a0", "\u2028"])
 def test_a_blank_line_stays_blank_where_its_spaces_are_pieces(copy_model, blank) -> None:
-    """Without normalisation only U+0020 is nothing to the subword model."""
-    subwords = Subwords.train(TEXT, settings=SubwordsConfig(normalisation="identity", size=60))
+    """Without normalization only U+0020 is nothing to the subword model."""
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(normalization="identity", size=60))
     assert subwords.encode(blank) != []
     translator = Translator([copy_model], Vocabularies(subwords, subwords))
     assert list(translator.translate([blank])) == [[Translation("", 0.0, [])]]

@@ -105,7 +105,7 @@ def timeless(path: Path) -> list[dict[str, Any]]:
 
 
 def assert_same(left: Path, right: Path) -> None:
-    """Both run folders hold the same weights, optimiser, random states, metrics and checkpoints, bit for bit."""
+    """Both run folders hold the same weights, optimizer, random states, metrics and checkpoints, bit for bit."""
     assert_same_state(left / STATE, right / STATE)
     if not is_older(right / PREVIOUS_STATE, left / PREVIOUS_STATE):
         assert_same_state(left / PREVIOUS_STATE, right / PREVIOUS_STATE)

@@ -55,7 +55,7 @@ def model(lines: list[str], shared_data: Path, tmp_path_factory: pytest.TempPath
     quick["subwords"] = {"type": "bpe", "size": 2000}
     quick["model"] = {
         "embedding_size": 64,
-        "initialisation": {"name": "xavier"},
+        "initialization": {"name": "xavier"},
         "encoder": {"hidden_size": 64},
         "decoder": {"hidden_size": 128, "output_size": 64},
     }

@@ -117,13 +117,13 @@ def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_pa
     assert (tmp_path / "run" / "best.safetensors").exists()
 
 
-@pytest.mark.parametrize("normalise_by", ["sentences", "none"])
-def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalize_by", ["sentences", "none"])
+def test_two_processes_divide_by_what_all_have(normalize_by: str, corpus: Path, tmp_path: Path) -> None:
     """Also by nothing, where the gradients are summed over two accumulated batches of both; and with clipping."""
-    norm = {"sentences": 0.48, "none": 26.0}[normalise_by]
+    norm = {"sentences": 0.48, "none": 26.0}[normalize_by]
     few = {"max_updates": 8, "validate_every": 4, "save_every": None, "accumulate": 2, "gradient_clip_norm": norm}
     rate = {"optimizer": {"name": "sgd", "learning_rate": 0.01}}
-    config = configuration(corpus, tmp_path, normalise_by=normalise_by, **few, **rate)
+    config = configuration(corpus, tmp_path, normalize_by=normalize_by, **few, **rate)
     records = {}
     for processes in (1, 2):
         code, errors = start(processes, config, output := tmp_path / f"run{processes}").finish()
@@ -300,7 +300,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
 def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     """By both processes as one; that torchrun does not end the one that tells it is tested with nmt-translate."""
     config = configuration(corpus, tmp_path)
-    code, errors = start(2, config, tmp_path / "run", "--set", "training.optimiser=adam").finish()
+    code, errors = start(2, config, tmp_path / "run", "--set", "training.optimzer=adam").finish()
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1
     assert "optimizer" in errors

@@ -27,7 +27,7 @@ SENTENCES = [
 ]
 KINDS = {
     "bpe": {"type": "bpe", "size": 71},
-    "bytes": {"type": "bpe", "size": 330, "byte_fallback": True, "normalisation": "identity"},
+    "bytes": {"type": "bpe", "size": 330, "byte_fallback": True, "normalization": "identity"},
     "words": {"type": "word", "size": 24},
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory

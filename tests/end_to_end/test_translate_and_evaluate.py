@@ -39,7 +39,7 @@ QUICK = {
     "training.label_smoothing": 0,
     "training.optimizer.learning_rate": 0.02,
     "subwords.sampling": "null",
-    "model.initialisation": "{name: xavier}",  # learns within seconds
+    "model.initialization": "{name: xavier}",  # learns within seconds
     "model.encoder.dropout": 0,
     "model.decoder.dropout": 0,
 }

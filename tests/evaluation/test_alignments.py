@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from nmt.evaluation.alignments import SYMMETRISATIONS, alignment_scores, grow_diag_final_and, symmetrised
+from nmt.evaluation.alignments import SYMMETRIZATIONS, alignment_scores, grow_diag_final_and, symmetrized
 from nmt.pharaoh import Gold, Link, Links
 
 
@@ -24,7 +24,7 @@ def test_precision_recall_and_error_rate_by_hand() -> None:
     assert alignment_scores([[]], [Gold(set(), set())]) == (None, None, None)
 
 
-# ------------------------------------------------------------------------------------------------------ symmetrisation
+# ------------------------------------------------------------------------------------------------------ symmetrization
 
 # Rows are target words, columns source words; F forward only, R reverse only, B both:
 #
@@ -42,15 +42,15 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("how", SYMMETRISATIONS)
-def test_symmetrisation_by_hand(how: str) -> None:
-    assert symmetrised(how, FORWARD, REVERSE) == [BY_HAND[how]]
+@pytest.mark.parametrize("how", SYMMETRIZATIONS)
+def test_symmetrization_by_hand(how: str) -> None:
+    assert symmetrized(how, FORWARD, REVERSE) == [BY_HAND[how]]
 
 
-@pytest.mark.parametrize("how", SYMMETRISATIONS)
+@pytest.mark.parametrize("how", SYMMETRIZATIONS)
 def test_the_reverse_direction_is_turned(how: str) -> None:
-    assert symmetrised(how, [[(0, 2)]], [[(2, 0)]]) == [[(0, 2)]]
-    assert symmetrised("intersection", [[(0, 2)]], [[(0, 2)]]) == [[]]
+    assert symmetrized(how, [[(0, 2)]], [[(2, 0)]]) == [[(0, 2)]]
+    assert symmetrized("intersection", [[(0, 2)]], [[(0, 2)]]) == [[]]
 
 
 def grown_plainly(forward: Links, reverse: Links) -> set[Link]:

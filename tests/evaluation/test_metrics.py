@@ -43,15 +43,15 @@ def test_lowercase_ignores_case_and_the_signatures_say_so() -> None:
 
 
 @pytest.mark.parametrize("tokenize", [name for name in TOKENIZERS if name not in ("ja-mecab", "flores200")])
-def test_each_tokeniser_reaches_bleu_and_its_signature(tokenize: str) -> None:
+def test_each_tokenizer_reaches_bleu_and_its_signature(tokenize: str) -> None:
     score = corpus_scores(HYPOTHESES, REFERENCES, tokenize=tokenize, metrics=("bleu",))["bleu"]
 
     assert score.score == BLEU(tokenize=tokenize).corpus_score(HYPOTHESES, [REFERENCES]).score
     assert f"|tok:{tokenize}|" in score.signature
 
 
-def test_tokenised_text_is_scored_without_a_notice_of_sacrebleu(caplog: pytest.LogCaptureFixture) -> None:
-    lines = ["a tokenised line ."] * 101
+def test_tokenized_text_is_scored_without_a_notice_of_sacrebleu(caplog: pytest.LogCaptureFixture) -> None:
+    lines = ["a tokenized line ."] * 101
 
     corpus_scores(lines, lines)
 

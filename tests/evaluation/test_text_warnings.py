@@ -10,27 +10,27 @@ import pytest
 from nmt.evaluation.text_warnings import normalized_warning, text_warnings, too_short_warnings
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
-TOKENISED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
+TOKENIZED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
 
 
 def warned(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> list[str]:
     return text_warnings({"hypotheses": hypotheses}, {"references": references}, **options)
 
 
-def test_tokenised_text_is_warned_of_on_the_side_that_has_it() -> None:
-    (warning,) = warned(RAW, TOKENISED, tokenize="13a")
+def test_tokenized_text_is_warned_of_on_the_side_that_has_it() -> None:
+    (warning,) = warned(RAW, TOKENIZED, tokenize="13a")
 
     assert warning.startswith("100% of the references look tokenized")
     assert warning.endswith("detokenize the text, or set --tokenize to none")
 
 
-def test_escapes_of_a_tokeniser_are_recognised() -> None:
+def test_escapes_of_a_tokenizer_are_recognized() -> None:
     (warning,) = warned(["The dog &apos;s well @-@ worn toy"], RAW[:1], tokenize="13a")
 
     assert warning.startswith("100% of the hypotheses look tokenized")
 
 
-def test_ellipses_decimals_and_few_odd_lines_are_not_tokenised_text() -> None:
+def test_ellipses_decimals_and_few_odd_lines_are_not_tokenized_text() -> None:
     lines = ["Well ... no.", "It costs .5 or 3.50 now.", "He said ,well, no.", "A typo here .", *RAW]
 
     assert warned(lines, lines, tokenize="13a") == []
@@ -65,7 +65,7 @@ def test_what_a_model_cannot_write_is_warned_of() -> None:
     assert normalized_warning("references", [], []) == []
 
 
-def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
+def test_untokenized_text_is_warned_of_without_tokenization() -> None:
     hypotheses, references = warned(RAW, ["他们 唱歌。"] * 3, tokenize="none")
 
     assert hypotheses.startswith("100% of the hypotheses look untokenized")
@@ -75,7 +75,7 @@ def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
 
 @pytest.mark.parametrize("pieces", ["▁Two ▁do gs", "Two do@@ gs", "Two dogs sin@@"])
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
-def test_subwords_are_warned_of_under_every_tokenisation(pieces: str, tokenize: str) -> None:
+def test_subwords_are_warned_of_under_every_tokenization(pieces: str, tokenize: str) -> None:
     (warning,) = warned([pieces], ["Two dogs sing"], tokenize=tokenize)
 
     assert warning.startswith("100% of the hypotheses look split into subwords")
@@ -144,7 +144,7 @@ def test_lines_that_are_too_short_for_bleu(text: list[str], tokenize: str, short
 
 
 def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
-    assert warned(TOKENISED, TOKENISED, tokenize="13a", metrics=("chrf",)) == []
+    assert warned(TOKENIZED, TOKENIZED, tokenize="13a", metrics=("chrf",)) == []
     lower = [line.lower() for line in RAW]
     assert len(warned(lower, RAW, tokenize="13a", metrics=("bleu",))) == 1
     assert warned(lower, RAW, tokenize="13a", metrics=("ter",)) == []
@@ -152,7 +152,7 @@ def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
 
 def test_several_systems_and_references_are_told_apart() -> None:
     lower = [line.lower() for line in RAW]
-    systems = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENISED}
+    systems = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENIZED}
     references = {"references of r1": lower, "references of r2": [*RAW[:2], ""]}
 
     warnings = text_warnings(systems, references, tokenize="13a")

@@ -191,7 +191,7 @@ def prepare_pharaoh(folder: Path) -> OneCase:
         for how in ("union", "grow-diag-final-and"):
             output.unlink(missing_ok=True)
             options = ["--alignments", path, "--reverse-alignments", path, "--gold-alignments", path]
-            if _exit_code(align, [*options, "--symmetrise", how, "--output", output]) == 0:
+            if _exit_code(align, [*options, "--symmetrize", how, "--output", output]) == 0:
                 read_links(read_lines(output), name="what we wrote")
 
     return one_case

@@ -47,7 +47,7 @@ def configuration(folder: Path | None = None) -> dict[str, Any]:
             "valid": {"source": files[2], "target": files[3]},
             "max_length": 50,
         },
-        "subwords": {"type": "bpe", "size": 43, "normalisation": "identity"},  # whose models are small
+        "subwords": {"type": "bpe", "size": 43, "normalization": "identity"},  # whose models are small
         "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}},
         "training": {
             "batch_size": 4,
@@ -124,7 +124,7 @@ def save_model_file(path: Path) -> Path:
 def subword_models() -> Iterator[bytes]:
     """Valid subword models of each type."""
     for kind, size in (("bpe", 43), ("unigram", 33), ("word", 20), ("char", 30)):
-        yield Subwords.train(SENTENCES, settings=SubwordsConfig(type=kind, size=size, normalisation="identity")).model
+        yield Subwords.train(SENTENCES, settings=SubwordsConfig(type=kind, size=size, normalization="identity")).model
 
 
 def shortlist_file() -> bytes:

@@ -31,7 +31,7 @@ NEVER = {("conditional_gru", "none"), ("paper", "none"), ("paper", "fixed")}  # 
 SWITCHES = {
     "bias": (False, True),
     "coverage": (False, True),
-    "renormalise": (False, True),
+    "renormalize": (False, True),
     "input_feeding": (True, False),
     "order": ("paper", "authors"),
 }

@@ -18,7 +18,7 @@ from nmt.models.attention import Attention
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoder import DecoderShape, DecoderState, ReadoutDecoder
 from nmt.models.decoders import DECODERS
-from nmt.models.initialisation import Role, Weight
+from nmt.models.initialization import Role, Weight
 from nmt.models.memory import Memory
 from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -67,16 +67,16 @@ def _added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DECODERS, "mixing", MixingDecoder)
 
 
-def configuration(folder: Path, decoder: str, initialisation: str = "xavier") -> Config:
+def configuration(folder: Path, decoder: str, initialization: str = "xavier") -> Config:
     """`decoder`: its type, and more keys if need be."""
     (folder / "toy.yaml").write_text(
-        f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialisation: {{name: {initialisation}}}\n"
+        f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialization: {{name: {initialization}}}\n"
     )
     return load_config(folder / "toy.yaml", checks=[model_problems], families=FAMILIES)
 
 
-def built(folder: Path, initialisation: str = "xavier", decoder: str = "mixing") -> tuple[Config, Seq2Seq, Any]:
-    config = configuration(folder, decoder, initialisation)
+def built(folder: Path, initialization: str = "xavier", decoder: str = "mixing") -> tuple[Config, Seq2Seq, Any]:
+    config = configuration(folder, decoder, initialization)
     torch.manual_seed(0)
     model = build_model(config.model, source_size=70, target_size=80)
     return config, model, model.decoder

@@ -43,13 +43,13 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "reversed": {"encoder": {"reverse_source": True}},
     "reversed, one direction": {"encoder": {"reverse_source": True, "bidirectional": False, "layers": 2}},
     "reversed, local-p": {"encoder": {"reverse_source": True}, "attention": {"scope": "local-p", "half_width": 2}},
-    "normalised": {"encoder": {"layer_normalisation": True}},
-    "normalised, reversed sum": {
-        "encoder": {"layer_normalisation": True, "reverse_source": True, "directions": "sum", "layers": 2}
+    "normalized": {"encoder": {"layer_normalization": True}},
+    "normalized, reversed sum": {
+        "encoder": {"layer_normalization": True, "reverse_source": True, "directions": "sum", "layers": 2}
     },
     "mean": {"decoder": {"initial_state": "mean"}},
-    "mean, normalised reversed sum": {
-        "encoder": {"layer_normalisation": True, "reverse_source": True, "directions": "sum"},
+    "mean, normalized reversed sum": {
+        "encoder": {"layer_normalization": True, "reverse_source": True, "directions": "sum"},
         "decoder": {"initial_state": "mean", "cell": "lstm", "layers": 2},
     },
     "final, reversed lstm layers": {
@@ -121,7 +121,7 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "paper's order": {"decoder": {"type": "bahdanau", "order": "paper", "cell": "lstm", "layers": 2}},
     "residual": {"encoder": {"layers": 3, "residual": True}, "decoder": {"layers": 3, "residual": True}},
     "residual, lstm sum": {
-        "encoder": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "layer_normalisation": True},
+        "encoder": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "layer_normalization": True},
         "decoder": {"layers": 3, "residual": True, "cell": "lstm", "input_feeding": False},
     },
     "residual, reversed, one direction": {
@@ -164,7 +164,7 @@ def test_every_combination(
     if deep:
         decoder |= {
             "layers": 3,
-            "layer_normalisation": True,
+            "layer_normalization": True,
             "cell": "gru" if decoder["type"] == "conditional_gru" else "lstm",
         }
     changes = {**combination, "decoder": decoder}

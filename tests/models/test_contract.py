@@ -45,7 +45,7 @@ def test_weights(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
     attention = combination["attention"]
     if attention["score"] == "none":
         assert not weights.any()
-    elif attention["scope"] == "local-p" and not attention["renormalise"]:
+    elif attention["scope"] == "local-p" and not attention["renormalize"]:
         assert (sums[:2] < 1).all()
         assert (sums[2] == 1).all()  # the sentence of one token: p_t is that token, where the Gaussian is 1
     else:

@@ -119,7 +119,7 @@ def test_conditional_gru_asks_between_its_cells(make_model: MakeModel, batch: Ba
 
 @torch.no_grad()
 def test_maxout_takes_the_larger_of_each_pair(make_model: MakeModel, batch: Batch) -> None:
-    """Neighbours (1, 5), (7, 2), (-3, -4) become 5, 7, -3; without weights the readout is its bias."""
+    """Neighbors (1, 5), (7, 2), (-3, -4) become 5, 7, -3; without weights the readout is its bias."""
     model = make_model(decoder={"type": "bahdanau", "output_size": 3})
     readout: Any = model.decoder.readout
     assert readout.weight.shape == (6, 7 + 2 + 20)

@@ -1,4 +1,4 @@
-"""The order of reading, how the directions are joined, and the normalised annotations."""
+"""The order of reading, how the directions are joined, and the normalized annotations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -115,18 +115,18 @@ def added(side_by_side: Tensor) -> Tensor:
 
 @torch.no_grad()
 @pytest.mark.parametrize("directions", ["concatenate", "sum"])
-def test_normalised_annotations(make_model: MakeModel, batch: Batch, directions: str) -> None:
+def test_normalized_annotations(make_model: MakeModel, batch: Batch, directions: str) -> None:
     """With gain 1 and bias 0 every annotation has mean 0 and variance v / (v + 1e-5), v its variance before; the last
-    states are not normalised."""
-    plain, normalised = (
-        make_model(encoder={"directions": directions, "layer_normalisation": normalise}) for normalise in (False, True)
+    states are not normalized."""
+    plain, normalized = (
+        make_model(encoder={"directions": directions, "layer_normalization": normalize}) for normalize in (False, True)
     )
-    norm: Any = normalised.encoder.norm
+    norm: Any = normalized.encoder.norm
     assert norm.eps == 1e-5
-    normalised.load_state_dict(plain.state_dict(), strict=False)
+    normalized.load_state_dict(plain.state_dict(), strict=False)
     nn.init.ones_(norm.weight)
     nn.init.zeros_(norm.bias)
-    before, after = encode(plain, *batch[:2]), encode(normalised, *batch[:2])
+    before, after = encode(plain, *batch[:2]), encode(normalized, *batch[:2])
     for row, length in enumerate(batch[1].tolist()):
         annotations = after.annotations[row, :length]
         variance = before.annotations[row, :length].var(dim=1, correction=0)
@@ -137,5 +137,5 @@ def test_normalised_annotations(make_model: MakeModel, batch: Batch, directions:
     norm.weight[:] = 3.0
     norm.bias[:] = 0.5
     torch.testing.assert_close(
-        encode(normalised, *batch[:2]).annotations[0], 3 * after.annotations[0] + 0.5, rtol=0, atol=1e-12
+        encode(normalized, *batch[:2]).annotations[0], 3 * after.annotations[0] + 0.5, rtol=0, atol=1e-12
     )

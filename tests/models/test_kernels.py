@@ -23,7 +23,7 @@ DECODER_VARIANTS: dict[str, Changes] = {
     "reset first": {"cell": "gru_reset_first", "layers": 2},
     "lstm": {"cell": "lstm"},
     "lstm layers": {"cell": "lstm", "layers": 2},
-    "normalised": {"layers": 2, "layer_normalisation": True},
+    "normalized": {"layers": 2, "layer_normalization": True},
     "residual": {"layers": 3, "residual": True},
     "residual lstm": {"layers": 2, "residual": True, "cell": "lstm"},
     "locked": {"layers": 3, "locked_dropout": True},

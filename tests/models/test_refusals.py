@@ -138,8 +138,8 @@ COPIED = "decoder: {initial_state: copy, layers: 2}"  # hidden_size: 512
             "nothing reads it",
         ),
         (
-            f"attention: {{score: none}}, encoder: {{layer_normalisation: true, layers: 2}}, {COPIED}",
-            "encoder.layer_normalisation",
+            f"attention: {{score: none}}, encoder: {{layer_normalization: true, layers: 2}}, {COPIED}",
+            "encoder.layer_normalization",
             "has no effect with attention.score: none and initial_state: copy",
         ),
         # one context for all steps: the backward direction has read nothing but </s> there
@@ -165,7 +165,7 @@ COPIED = "decoder: {initial_state: copy, layers: 2}"  # hidden_size: 512
             BIDIRECTIONAL,
             "alternate, which needs two directions",
         ),
-        ("initialisation: {forget_bias: 1}", "initialisation.forget_bias", "1 has no effect"),
+        ("initialization: {forget_bias: 1}", "initialization.forget_bias", "1 has no effect"),
     ],
 )
 def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> None:
@@ -185,7 +185,7 @@ def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> No
         "attention: {score: none}, encoder: {bidirectional: false}",
         "attention: {score: none}, decoder: {initial_state: copy}",
         "attention: {score: none}, encoder: {layers: 2}",  # the lower layer's two directions are read
-        f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layer_normalisation: true}}, decoder: {{{MEAN}}}",
+        f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layer_normalization: true}}, decoder: {{{MEAN}}}",
         "attention: {score: none}, encoder: {directions: sum}, decoder: {initial_state: copy, hidden_size: 256}",
         "attention: {score: fixed}, encoder: {bidirectional: false, output_dropout: 0.1, reverse_source: true}",
         "attention: {score: fixed}, encoder: {bidirectional: false}, decoder: {initial_state: zeros}",
@@ -195,7 +195,7 @@ def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> No
         "decoder: {initial_state: copy}",
         "encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}",
         f"{BOTH_SUMMED}, decoder: {{initial_state: copy, hidden_size: 100}}",
-        "initialisation: {forget_bias: 1}, decoder: {cell: lstm}",
+        "initialization: {forget_bias: 1}, decoder: {cell: lstm}",
     ],
 )
 def test_models_that_load(refusals: Refusals, model: str) -> None:
@@ -261,7 +261,7 @@ TAKERS = {
         "gaussian": {"local-m"},
         "position_scale": {"local-p"},
         "position_logit": {"local-p"},
-        "renormalise": {"local-p"},
+        "renormalize": {"local-p"},
     },
     "decoder.type": {
         "order": {"bahdanau"},
@@ -272,7 +272,7 @@ TAKERS = {
     },
 }
 WRITTEN = {
-    **dict.fromkeys(("bias", "coverage", "gaussian", "renormalise"), "true"),
+    **dict.fromkeys(("bias", "coverage", "gaussian", "renormalize"), "true"),
     "position_scale": "length",
     "position_logit": "unscaled",
     "order": "paper",
@@ -315,7 +315,7 @@ def test_an_option_that_is_given_as_its_default(refusals: Refusals, option: str)
 
 
 def test_options_that_are_off(refusals: Refusals) -> None:
-    assert refusals("attention: {renormalise: false, bias: false, coverage: false, size: null}") == []
+    assert refusals("attention: {renormalize: false, bias: false, coverage: false, size: null}") == []
 
 
 def test_a_resolved_configuration_loads(tmp_path: Path) -> None:
@@ -337,22 +337,22 @@ def test_input_feeding_without_a_decoder(refusals: Refusals) -> None:
         assert refusals(f"decoder: {{{decoder}}}") == []
 
 
-def test_layer_normalisation_of_a_reset_gate_that_comes_first(refusals: Refusals) -> None:
+def test_layer_normalization_of_a_reset_gate_that_comes_first(refusals: Refusals) -> None:
     """In the cells of the decoder; that of the annotations is another thing."""
     for kind in DECODERS:
-        messages = refusals(f"decoder: {{type: {kind}, cell: gru_reset_first, layer_normalisation: true}}")
-        assert mentions(messages, "model.decoder.layer_normalisation", "gru_reset_first", "use gru or lstm")
-        cells = "encoder: {cell: gru_reset_first, layer_normalisation: true}"
+        messages = refusals(f"decoder: {{type: {kind}, cell: gru_reset_first, layer_normalization: true}}")
+        assert mentions(messages, "model.decoder.layer_normalization", "gru_reset_first", "use gru or lstm")
+        cells = "encoder: {cell: gru_reset_first, layer_normalization: true}"
         assert refusals(f"{cells}, decoder: {{type: {kind}, cell: gru_reset_first}}") == []
 
 
 def test_all_problems_in_one_report(refusals: Refusals) -> None:
     text = (
-        "attention: {score: dot, scope: local-m, bias: true, renormalise: true, filters: 3}, "
+        "attention: {score: dot, scope: local-m, bias: true, renormalize: true, filters: 3}, "
         "encoder: {hidden_size: 100}, decoder: {type: conditional_gru, cell: lstm, input_feeding: false}"
     )
     messages = refusals(text)
-    places = ["attention.score", "attention.bias", "attention.renormalise", "attention.filters"]
+    places = ["attention.score", "attention.bias", "attention.renormalize", "attention.filters"]
     places += ["decoder.cell", "decoder.input_feeding"]
     for place in places:
         assert sum(f"model.{place}:" in message for message in messages) == 1, (place, messages)
@@ -401,8 +401,8 @@ def test_unknown_names_come_with_all_that_is_wrong_with_single_keys(refusals: Re
     ("changes", "warned"),
     [
         ({}, True),
-        ({"initialisation": {"name": "uniform"}}, True),  # ±0.1 is the default
-        ({"initialisation": {"name": "uniform", "range": 0.05}}, True),
+        ({"initialization": {"name": "uniform"}}, True),  # ±0.1 is the default
+        ({"initialization": {"name": "uniform", "range": 0.05}}, True),
         ({"attention": {"score": "general", "scope": "local-p"}}, True),
         ({"decoder": {"type": "luong", "hidden_size": 499, "cell": "lstm"}}, True),
         ({"decoder": {"type": "luong", "hidden_size": 500}}, False),
@@ -410,8 +410,8 @@ def test_unknown_names_come_with_all_that_is_wrong_with_single_keys(refusals: Re
         ({"decoder": {"hidden_size": 128, "type": "bahdanau"}}, False),
         ({"attention": {"score": "dot"}}, False),
         ({"attention": {"score": "scaled_general"}}, False),
-        ({"initialisation": {"name": "uniform", "range": 0.11}}, False),
-        ({"initialisation": {"name": "xavier"}}, False),
+        ({"initialization": {"name": "uniform", "range": 0.11}}, False),
+        ({"initialization": {"name": "xavier"}}, False),
     ],
 )
 def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
@@ -419,7 +419,7 @@ def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> No
     warnings = start_warnings(ModelConfig.model_validate(model), TrainingConfig())
     assert len(warnings) == warned
     for warning in warnings:
-        ways = ("initialisation.range: 0.2", "attention.score: scaled_general", "decoder.input_feeding: false")
+        ways = ("initialization.range: 0.2", "attention.score: scaled_general", "decoder.input_feeding: false")
         assert all(way in warning for way in ways)
 
 
@@ -448,7 +448,7 @@ def test_that_start_does_have_scores_near_0(cell: str) -> None:
     def spread(size: int, *, start: float = 0.1) -> float:
         sizes = {
             "embedding_size": size,
-            "initialisation": {"name": "uniform", "range": start},
+            "initialization": {"name": "uniform", "range": start},
             "encoder": {"hidden_size": size // 2, "cell": cell},
             "attention": {"score": "general"},
             "decoder": {"type": "luong", "hidden_size": size, "cell": cell, "initial_state": "copy"},

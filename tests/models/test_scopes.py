@@ -39,11 +39,11 @@ def monotonic(half_width: int, *, gaussian: bool = False) -> LocalMonotonicScope
 
 
 def predictive(
-    half_width: int, *, renormalise: bool = False, position_scale: PositionScale = "last_position"
+    half_width: int, *, renormalize: bool = False, position_scale: PositionScale = "last_position"
 ) -> LocalPredictiveScope:
     """p_t = (S - 1) · σ(ln 3 · tanh(100 h)): a quarter, the middle and three quarters of the way for h = -1, 0, 1."""
     scope = LocalPredictiveScope(
-        1, half_width=half_width, position_scale=position_scale, position_logit="scaled", renormalise=renormalise
+        1, half_width=half_width, position_scale=position_scale, position_logit="scaled", renormalize=renormalize
     )
     nn.init.constant_(scope.layer.weight, 100.0)
     nn.init.constant_(scope.vector, LN3)
@@ -100,16 +100,16 @@ def test_predicted_positions_by_hand() -> None:
     """σ(-ln 3) = 1/4, σ(0) = 1/2, σ(ln 3) = 3/4, of S - 1: of 8, 2 and 0 for 9, 3 and 1 tokens, END counted."""
     scope = predictive(2).double()
     query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
-    centres = scope.centre(query, torch.tensor([9, 3, 1]))
-    torch.testing.assert_close(centres, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
+    centers = scope.center(query, torch.tensor([9, 3, 1]))
+    torch.testing.assert_close(centers, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
 
 
 def test_predicted_positions_of_the_length() -> None:
     """A quarter, the middle and three quarters of S, for 8, 4 and 1 tokens. The last is within reach where σ is 1."""
     scope = predictive(1, position_scale="length").double()
     query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
-    centres = scope.centre(query, torch.tensor([8, 4, 1]))
-    torch.testing.assert_close(centres, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
+    centers = scope.center(query, torch.tensor([8, 4, 1]))
+    torch.testing.assert_close(centers, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
     nn.init.constant_(scope.vector, 1e3)
     assert weights_of(scope, [1.0], [4])[0, 0].tolist() == pytest.approx([0, 0, 0, TWO])
 
@@ -118,12 +118,12 @@ def test_predicted_positions_of_the_length() -> None:
 def test_predicted_positions_of_four_units(position_logit: PositionLogit, share: float) -> None:
     """v_pᵀ tanh(W_p h) = 4 · ln 3 / 2 = ln 9. Divided by √4 it is ln 3, and σ(ln 3) = 3/4, where σ(ln 9) = 9/10."""
     scope = LocalPredictiveScope(
-        4, half_width=1, position_scale="length", position_logit=position_logit, renormalise=False
+        4, half_width=1, position_scale="length", position_logit=position_logit, renormalize=False
     ).double()
     nn.init.constant_(scope.layer.weight, 100.0)
     nn.init.constant_(scope.vector, LN3 / 2)
-    centres = scope.centre(torch.ones(1, 1, 4, dtype=torch.float64), torch.tensor([20]))
-    torch.testing.assert_close(centres, torch.tensor([[20 * share]], dtype=torch.float64))
+    centers = scope.center(torch.ones(1, 1, 4, dtype=torch.float64), torch.tensor([20]))
+    torch.testing.assert_close(centers, torch.tensor([[20 * share]], dtype=torch.float64))
 
 
 def test_predictive_weights_by_hand() -> None:
@@ -167,8 +167,8 @@ def test_predicted_position_at_the_borders(pull: float, first: float, last: floa
     assert weights.tolist() == pytest.approx([first / 2, first * TWO / 2, last * TWO / 2, last / 2])
 
 
-def test_renormalised_weights_sum_to_one() -> None:
-    weights = weights_of(predictive(2, renormalise=True), [0.0], [9, 3, 1])
+def test_renormalized_weights_sum_to_one() -> None:
+    weights = weights_of(predictive(2, renormalize=True), [0.0], [9, 3, 1])
     total = 1 + 2 * HALF + 2 * TWO
     assert weights[0, 0].tolist() == pytest.approx(
         [0, 0, TWO / total, HALF / total, 1 / total, HALF / total, TWO / total, 0, 0]
@@ -188,9 +188,9 @@ def test_the_gaussian_comes_after_the_softmax() -> None:
     assert context.item() == pytest.approx(HALF * 3 / 4 * LN3)
 
 
-def test_renormalised_far_scores_stay_finite() -> None:
+def test_renormalized_far_scores_stay_finite() -> None:
     """All the softmax's mass on the window's border: the Gaussian there is exp(-2), so the divisor is never 0."""
-    attention = Attention(DotScore(1, 1), predictive(2, renormalise=True), memory_size=1)
+    attention = Attention(DotScore(1, 1), predictive(2, renormalize=True), memory_size=1)
     nn.init.zeros_(attention.scope.vector)
     values = torch.tensor([[[1e4], [0.0], [0.0], [0.0], [-1e4]]], requires_grad=True)
     memory = attention.remember(values, torch.tensor([5]))

@@ -130,9 +130,9 @@ def test_locked_masks_of_annotations_and_vectors(
     assert ((vectors[0] == 0) != (vectors[1] == 0)).any()
 
 
-def test_annotations_are_dropped_after_their_normalisation(make_model: MakeModel, batch: Batch) -> None:
+def test_annotations_are_dropped_after_their_normalization(make_model: MakeModel, batch: Batch) -> None:
     """Dropped before it, they would come out as its bias."""
-    model = make_model(encoder={"output_dropout": 0.999999, "layer_normalisation": True}).train()
+    model = make_model(encoder={"output_dropout": 0.999999, "layer_normalization": True}).train()
     assert isinstance(model.encoder.norm, torch.nn.LayerNorm)
     torch.nn.init.constant_(model.encoder.norm.bias, 3.0)
     source, lengths, _ = batch

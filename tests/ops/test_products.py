@@ -185,7 +185,7 @@ def test_without_the_switch_or_the_library_nothing_is_switched(monkeypatch: pyte
 
 
 def test_the_measure_tells_the_two_apart() -> None:
-    """Inputs rounded to bfloat16 must be recognised as such by the same error measure."""
+    """Inputs rounded to bfloat16 must be recognized as such by the same error measure."""
     generator = torch.Generator().manual_seed(0)
     left, right = torch.randn(80, 512, generator=generator), torch.randn(1536, 512, generator=generator)
     exact = left.double() @ right.double().T

@@ -65,16 +65,16 @@ FACTORS: dict[str, dict[str, Changes]] = {
             "attention.half_width": 1,
             "attention.position_scale": "length",
         },
-        "local-p, renormalised": {
+        "local-p, renormalized": {
             "attention.scope": "local-p",
             "attention.half_width": 1,
-            "attention.renormalise": True,
+            "attention.renormalize": True,
         },
-        "local-p, length, renormalised": {
+        "local-p, length, renormalized": {
             "attention.scope": "local-p",
             "attention.half_width": 2,
             "attention.position_scale": "length",
-            "attention.renormalise": True,
+            "attention.renormalize": True,
         },
     },
     "decoder": {
@@ -93,7 +93,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "2, residual": {"decoder.layers": 2, "decoder.residual": True},
         "3, residual": {"decoder.layers": 3, "decoder.residual": True},
     },
-    "decoder normalisation": {"no": {}, "yes": {"decoder.layer_normalisation": True}},
+    "decoder normalization": {"no": {}, "yes": {"decoder.layer_normalization": True}},
     "initial state": {name: {"decoder.initial_state": name} for name in INITIAL_STATES},
     "encoder cell": {name: {"encoder.cell": name} for name in ("gru", "gru_reset_first", "lstm")},
     "encoder layers": {
@@ -109,7 +109,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
     },
     "reversed": {"no": {}, "yes": {"encoder.reverse_source": True}},
     "end mark": {"read": {}, "not read": {"encoder.end_mark": False}},
-    "encoder normalisation": {"no": {}, "yes": {"encoder.layer_normalisation": True}},
+    "encoder normalization": {"no": {}, "yes": {"encoder.layer_normalization": True}},
     "output": {
         "as hidden": {},
         "own size": {"decoder.output_size": OUTPUT},
@@ -164,9 +164,9 @@ def goes_together(case: Case) -> bool:
         and case.get("encoder layers", "2") == "1",
         score == "none"
         and state in ("final", "copy", "forward", "alternate")
-        and case.get("encoder normalisation", "no") == "yes",
+        and case.get("encoder normalization", "no") == "yes",
         score == "none" and state == "final" and case.get("directions") == "sum",
-        case.get("decoder normalisation") == "yes" and case.get("decoder cell") == "gru_reset_first",
+        case.get("decoder normalization") == "yes" and case.get("decoder cell") == "gru_reset_first",
         state == "copy" and (len(set(layers)) > 1 or len(set(cells)) > 1),
         # States of single directions: as large as the encoder's, and two layers for one of two directions.
         state in ("forward", "alternate") and directions == "sum",

@@ -18,7 +18,7 @@ code (GroundHog, experiments/nmt/encdec.py), L Luong, Pham & Manning 2015 (1508.
     encoder               B 3.2, A.2.1 (two directions); L 3, figure 2 (one)
     reversed source       Sutskever et al. 2014 (1409.3215), 3.3
     residual connections  Wu et al. 2016 (1609.08144), 3.1
-    layer normalisation   Ba et al. 2016 (1607.06450), 4
+    layer normalization   Ba et al. 2016 (1607.06450), 4
     gru_reset_first       C 5 to 8; B A.1.1
     gru                   the same with the reset gate after U, as cuDNN has it
     lstm                  Graves 2013 (1308.0850), 7 to 11, without peepholes
@@ -58,10 +58,10 @@ def log_softmax(x: Vector) -> Vector:
     return x - np.log(np.exp(x).sum())
 
 
-def normalised(x: Vector, gain: Vector, bias: Vector) -> Vector:
+def normalized(x: Vector, gain: Vector, bias: Vector) -> Vector:
     """Ba et al., equation 4; 1e-5 keeps a vector of equal numbers from dividing by 0."""
-    centred = x - x.sum() / len(x)
-    return gain * centred / np.sqrt(centred @ centred / len(x) + 1e-5) + bias
+    centered = x - x.sum() / len(x)
+    return gain * centered / np.sqrt(centered @ centered / len(x) + 1e-5) + bias
 
 
 def joined(*vectors: Vector) -> Vector:
@@ -222,9 +222,9 @@ SCORES: dict[str, Callable[[Asked, int], Vector | float | None]] = {  # None: no
 class Window(NamedTuple):
     """The positions that a step may attend to, and what their weights are multiplied by."""
 
-    centre: Vector | float | None  # p_t; None: every position is inside
+    center: Vector | float | None  # p_t; None: every position is inside
     gaussian: bool = False
-    renormalise: bool = False
+    renormalize: bool = False
 
 
 def whole(asked: Asked, weight: Callable[[str], Vector]) -> Window:
@@ -240,7 +240,7 @@ def local_p(asked: Asked, weight: Callable[[str], Vector]) -> Window:
     share = sigmoid(logit / {"scaled": len(asked.query) ** 0.5, "unscaled": 1}[asked.settings["position_logit"]])
     length = len(asked.annotations)
     scale = {"last_position": length - 1, "length": length}[asked.settings["position_scale"]]
-    return Window(scale * share, True, asked.settings["renormalise"])
+    return Window(scale * share, True, asked.settings["renormalize"])
 
 
 SCOPES: dict[str, Callable[[Asked, Callable[[str], Vector]], Window]] = {
@@ -322,9 +322,9 @@ class Model:
             annotations = [self._of_both(*parts(h, 2)) for h in annotations]
         else:
             final = outputs[-1]
-        if self.encoder["layer_normalisation"]:
+        if self.encoder["layer_normalization"]:
             gain, bias = self.weights["encoder.norm.weight"], self.weights["encoder.norm.bias"]
-            annotations = [normalised(h, gain, bias) for h in annotations]
+            annotations = [normalized(h, gain, bias) for h in annotations]
         return Source(annotations, order[-1], last, final, single)
 
     def _of_both(self, forward: Vector, backward: Vector | None = None) -> Vector:
@@ -380,14 +380,14 @@ class Model:
         length, half = len(source.annotations), self.attention["half_width"]
         asked = Asked(query, source.annotations, past, self.attention, self._of("score"), source.read_last)
         window = SCOPES[self.attention["scope"]](asked, self._of("scope"))
-        inside = [j for j in range(length) if window.centre is None or abs(j - np.real(window.centre)) <= half]
+        inside = [j for j in range(length) if window.center is None or abs(j - np.real(window.center)) <= half]
         every = {j: SCORES[self.attention["score"]](asked, j) for j in inside}
         scores = {j: e for j, e in every.items() if e is not None}
         total = sum(np.exp(e) for e in scores.values())
         a = {j: np.exp(e) / total for j, e in scores.items()}
         if window.gaussian:
-            a = {j: weight * np.exp(-((j - window.centre) ** 2) / (2 * (half / 2) ** 2)) for j, weight in a.items()}
-        if window.renormalise:
+            a = {j: weight * np.exp(-((j - window.center) ** 2) / (2 * (half / 2) ** 2)) for j, weight in a.items()}
+        if window.renormalize:
             total = sum(a.values())
             a = {j: weight / total for j, weight in a.items()}
         context = sum(weight * source.annotations[j] for j, weight in a.items()) if a else np.zeros(0)
@@ -408,10 +408,10 @@ class Model:
 
     def cell(self, name: str, x: Vector, state: State, *, added: Vector | float = 0.0) -> State:
         """RNN(x, state), where `added` is the product of U or C with what is read besides x."""
-        weights, kind, is_normalised = self.weights, self.decoder["cell"], self.decoder["layer_normalisation"]
+        weights, kind, is_normalized = self.weights, self.decoder["cell"], self.decoder["layer_normalization"]
         wx = weights[f"{name}.input_layer.weight"] @ x + weights[f"{name}.input_layer.bias"] + added
-        if is_normalised:
-            wx = normalised(wx, weights[f"{name}.input_norm.weight"], weights[f"{name}.input_norm.bias"])
+        if is_normalized:
+            wx = normalized(wx, weights[f"{name}.input_norm.weight"], weights[f"{name}.input_norm.bias"])
         u = weights[f"{name}.recurrent_layer.weight"]
         if kind == "gru_reset_first":
             u = np.concatenate([u, weights[f"{name}.candidate_layer.weight"]])  # the gates r and z, then g
@@ -419,8 +419,8 @@ class Model:
 
         def of_state(h: Vector) -> Vector:
             uh = u @ h + b
-            if is_normalised:
-                uh = normalised(uh, weights[f"{name}.recurrent_norm.weight"], weights[f"{name}.recurrent_norm.bias"])
+            if is_normalized:
+                uh = normalized(uh, weights[f"{name}.recurrent_norm.weight"], weights[f"{name}.recurrent_norm.bias"])
             return uh
 
         return CELLS[kind](wx, of_state, *state)

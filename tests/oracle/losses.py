@@ -1,4 +1,4 @@
-"""What training minimises, in plain NumPy: docs/models.md, "Output and loss". Part of the oracle; see equations.py.
+"""What training minimizes, in plain NumPy: docs/models.md, "Output and loss". Part of the oracle; see equations.py.
 
 label smoothing     Szegedy et al. 2016, arXiv 1512.00567, section 7
 guided alignment    Chen et al. 2016, arXiv 1607.01628, equations 6 and 7

@@ -35,7 +35,7 @@ from tests.oracle.cases import (
 
 SIZES = {"embedding_size", "encoder.hidden_size", "decoder.hidden_size"}
 NOT_IN_EVALUATION = (
-    {"initialisation", "embeddings"}
+    {"initialization", "embeddings"}
     | {
         f"{side}.{kind}"
         for side in ("encoder", "decoder")

@@ -109,7 +109,7 @@ def compare_gradients(
     )
     derivative = np.imag(loss) / STEP
     for kind in kernels:
-        settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalise_by": "none", "kernels": kind}
+        settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalize_by": "none", "kernels": kind}
         config = TrainingConfig.model_validate(settings)
         optimizer = SGD(both.model.parameters())
         update(both.model.train(), optimizer, [batch(sources)], rate=0.0, config=config)

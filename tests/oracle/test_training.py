@@ -1,4 +1,4 @@
-"""What training minimises against the oracle, to 1e-9: label smoothing, guided alignment, what the sum is divided by,
+"""What training minimizes against the oracle, to 1e-9: label smoothing, guided alignment, what the sum is divided by,
 and word dropout."""
 
 from itertools import cycle, product
@@ -39,15 +39,15 @@ GUIDED = {
 
 
 def test_divisors_are_all_there_are() -> None:
-    assert set(get_args(TrainingConfig.model_fields["normalise_by"].annotation)) == set(DIVISORS)
+    assert set(get_args(TrainingConfig.model_fields["normalize_by"].annotation)) == set(DIVISORS)
 
 
 @pytest.mark.parametrize(
-    ("decoder", "normalise_by", "scope"),
+    ("decoder", "normalize_by", "scope"),
     [(*one, scope) for one, scope in zip(product(ATTENDING, DIVISORS), cycle(FACTORS["scope"]))],
 )
-def test_guided_alignment(decoder: str, normalise_by: str, scope: str) -> None:
-    compare_guided({**FIRST, "decoder": decoder, "scope": scope}, normalise_by)
+def test_guided_alignment(decoder: str, normalize_by: str, scope: str) -> None:
+    compare_guided({**FIRST, "decoder": decoder, "scope": scope}, normalize_by)
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_guided_alignment_with_other_options(case: Case) -> None:
     compare_guided(case, "none")
 
 
-def compare_guided(case: Case, normalise_by: str) -> None:
+def compare_guided(case: Case, normalize_by: str) -> None:
     """The objective of an update, and its derivative in one direction that moves every weight."""
     both = sides(case)
     padded = batch()._replace(links=links())
@@ -69,14 +69,14 @@ def compare_guided(case: Case, normalise_by: str) -> None:
         "max_updates": 1,
         "label_smoothing": SMOOTHING,
         "guided_alignment": {"weight": GUIDANCE},
-        "normalise_by": normalise_by,
+        "normalize_by": normalize_by,
     }
     config = TrainingConfig.model_validate(settings)
     optimizer = SGD(both.model.parameters())
     update(both.model.train(), optimizer, [padded], rate=0.0, config=config)
     moved = {name: direction(weight) for name, weight in both.weights.items()}
     weights = {name: weight + 1j * STEP * moved[name] for name, weight in both.weights.items()}
-    derivative = objective(Model(weights, both.settings), GUIDANCE).imag / STEP / DIVISORS[normalise_by]
+    derivative = objective(Model(weights, both.settings), GUIDANCE).imag / STEP / DIVISORS[normalize_by]
     close(sum((gradient * moved[name]).sum() for name, gradient in gradients(both.model).items()), derivative)
 
 

@@ -36,7 +36,7 @@ def contents(script: ModuleType) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """TEXTS as the public repository has them: raw files compressed, tokenised ones plain."""
+    """TEXTS as the public repository has them: raw files compressed, tokenized ones plain."""
     place = tmp_path / "source"
     for name, text in TEXTS.items():
         path = place / name

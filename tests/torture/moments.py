@@ -13,7 +13,7 @@ from tests.torture.operations import Operation
 # Of a training: the first pattern found in the name of an operation's file counts; a folder belongs to what was before.
 TRAINING = {
     "subword training": r"/\.?subwords/",
-    "binarising": r"/\.?ids/",
+    "binarizing": r"/\.?ids/",
     "checking the corpus": r"\.cache",
     "a checkpoint's write": r"checkpoints/",
     "best's write": r"run/\.?best\.safetensors",

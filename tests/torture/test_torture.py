@@ -71,7 +71,7 @@ def test_moments_are_told_by_the_names_of_files(tmp_path: Path) -> None:
     operations.insert(3, Operation("fsync", str(tmp_path)))  # of the folder, after the state
     assert moments("training", operations) == {
         "opening the folder": [1],
-        "binarising": [2],
+        "binarizing": [2],
         "the state's write": [3, 4],
         "best's write": [5],
     }

@@ -55,7 +55,7 @@ def making_one_cache(scene: Scene, folder: Path, draw: random.Random) -> Outcome
     """Two trainings make the same cache at once; often one of them is killed, and goes on."""
     scene.copy(folder)
     kinds = moments("training", scene.operations["training"])
-    numbers = [number for name in ("checking the corpus", "subword training", "binarising") for number in kinds[name]]
+    numbers = [number for name in ("checking the corpus", "subword training", "binarizing") for number in kinds[name]]
     fault = Fault("kill", operation=draw.choice(numbers)) if draw.random() < 0.6 else Fault()
     other = [("other" if word == "run" else word) for word in JOBS["training"].arguments]
     first, second = JOBS["training"].start(folder, fault), start("train", other, folder)

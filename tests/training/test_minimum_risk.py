@@ -43,7 +43,7 @@ def batch() -> Batch:
 def training(**risk: Any) -> TrainingConfig:
     optimizer = {"name": "sgd", "learning_rate": 1.0}
     smoothing = 0.1 if risk.get("cross_entropy") else 0.0
-    settings = {"optimizer": optimizer, "normalise_by": "sentences", "label_smoothing": smoothing}
+    settings = {"optimizer": optimizer, "normalize_by": "sentences", "label_smoothing": smoothing}
     return TrainingConfig.model_validate({**settings, "minimum_risk": {"alpha": 0.4, **risk}})
 
 
@@ -89,15 +89,15 @@ def test_the_objective_and_its_gradient_are_those_of_single_candidates(
 
 
 @pytest.mark.parametrize("positions", [10**6, 30, 1])
-@pytest.mark.parametrize("normalise_by", ["tokens", "sentences"])
+@pytest.mark.parametrize("normalize_by", ["tokens", "sentences"])
 def test_parts_make_the_update_of_the_whole(
-    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, positions: int, normalise_by: str
+    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, positions: int, normalize_by: str
 ) -> None:
     """One step along the gradient of the mean risk, in one part, two or three; and the memory is not blamed for it."""
     reference = copy.deepcopy(model)
-    (plainly(reference) / {"tokens": 4 + 2 + 3, "sentences": 3}[normalise_by]).backward()
+    (plainly(reference) / {"tokens": 4 + 2 + 3, "sentences": 3}[normalize_by]).backward()
     monkeypatch.setattr("nmt.training.update.MOST_POSITIONS", positions)
-    config = training().model_copy(update={"normalise_by": normalise_by})
+    config = training().model_copy(update={"normalize_by": normalize_by})
     result = update(model, build_optimizer(model.parameters(), config), [batch()], rate=0.5, config=config)
     for computed, before in zip(model.parameters(), reference.parameters(), strict=True):
         assert before.grad is not None

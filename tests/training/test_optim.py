@@ -1,4 +1,4 @@
-"""Schedules as tables of factors, and optimisers built as configured."""
+"""Schedules as tables of factors, and optimizers built as configured."""
 
 import math
 import pickle

@@ -140,15 +140,15 @@ def test_a_size_that_is_spelled_out_is_what_null_means(tmp_path: Path, vocabular
     ]
 
 
-def test_initialisation_is_compared_within_its_variant(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+def test_initialization_is_compared_within_its_variant(tmp_path: Path, vocabularies: list[Subwords]) -> None:
     """It has no effect on weights that are loaded, so another one is refused as any key that would change nothing."""
     first = origin(tmp_path / "model", vocabularies[:1])
-    for initialisation in ({"name": "uniform"}, None):
-        assert completed(config(model={"initialisation": initialisation} if initialisation else {}), first).model == (
+    for initialization in ({"name": "uniform"}, None):
+        assert completed(config(model={"initialization": initialization} if initialization else {}), first).model == (
             first.model.config.model
         )
-    assert refusals(config(model={"initialisation": {"name": "xavier"}}), first) == [
-        "model.initialisation: 'uniform' in the model, 'xavier' here"
+    assert refusals(config(model={"initialization": {"name": "xavier"}}), first) == [
+        "model.initialization: 'uniform' in the model, 'xavier' here"
     ]
 
 

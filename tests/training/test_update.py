@@ -40,13 +40,13 @@ def gradients(model: Seq2Seq) -> dict[str, torch.Tensor]:
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-@pytest.mark.parametrize(("normalise_by", "divisor"), [("tokens", 4 + 2 + 3), ("sentences", 3), ("none", 1)])
-def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalise_by: str, divisor: int) -> None:
+@pytest.mark.parametrize(("normalize_by", "divisor"), [("tokens", 4 + 2 + 3), ("sentences", 3), ("none", 1)])
+def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalize_by: str, divisor: int) -> None:
     """Two accumulated batches equal one step along the sum of both gradients over 9 tokens, 3 sentences, or nothing."""
     reference = copy.deepcopy(model)
     total = sum(batch_loss(reference, batch, smoothing=0.1).objective for batch in batches()) / divisor
     total.backward()  # type: ignore[union-attr]
-    config = training(normalise_by=normalise_by, label_smoothing=0.1)
+    config = training(normalize_by=normalize_by, label_smoothing=0.1)
     result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
     for name, parameter in model.named_parameters():
         before = dict(reference.named_parameters())[name]
@@ -71,17 +71,17 @@ def test_clipping_scales_the_whole_gradient(model: Seq2Seq) -> None:
 def test_clipping_compares_the_gradient_of_the_sum(model: Seq2Seq) -> None:
     """A bound between the norms of the mean and of the sum over 9 tokens clips only the latter; losses are the same."""
     results = {}
-    for normalise_by in ("tokens", "none"):
-        copied, config = copy.deepcopy(model), training(normalise_by=normalise_by)
-        results[normalise_by] = update(
+    for normalize_by in ("tokens", "none"):
+        copied, config = copy.deepcopy(model), training(normalize_by=normalize_by)
+        results[normalize_by] = update(
             copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config
         )
     mean, summed = results["tokens"], results["none"]
     assert summed.gradient_norm == pytest.approx(9 * mean.gradient_norm, rel=1e-9)
     assert (summed.loss, summed.tokens) == (mean.loss, mean.tokens)
     bound = 3 * mean.gradient_norm
-    for normalise_by, expected in (("tokens", mean.gradient_norm), ("none", bound)):
-        copied, config = copy.deepcopy(model), training(normalise_by=normalise_by, gradient_clip_norm=bound)
+    for normalize_by, expected in (("tokens", mean.gradient_norm), ("none", bound)):
+        copied, config = copy.deepcopy(model), training(normalize_by=normalize_by, gradient_clip_norm=bound)
         update(copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config)
         assert norm_of_gradient(copied) == pytest.approx(expected, rel=1e-4)
 
@@ -131,7 +131,7 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"normalise_by": "none"}, {"guided_alignment": {"weight": 3.0}}, {"r_drop": {"weight": 5.0}}],
+    [{}, {"normalize_by": "none"}, {"guided_alignment": {"weight": 3.0}}, {"r_drop": {"weight": 5.0}}],
     ids=["tokens", "none", "guided", "r_drop"],
 )
 @pytest.mark.parametrize(("fits", "sizes"), [(8, [5, 1]), (3, [2, 3, 1]), (1, [1, 1, 1, 1, 1, 1])])

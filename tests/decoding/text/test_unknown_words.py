@@ -78,7 +78,7 @@ def test_each_piece_belongs_to_a_word_of_the_line(models: dict[str, Subwords], k
     assert spelled[:3] == ["▁A", "▁dog", "▁runs"]
 
 
-def test_normalisation_and_case_are_undone() -> None:
+def test_normalization_and_case_are_undone() -> None:
     line = "THE ﬁeld ﷺ ＤＯＧ Ⅻ ½x"
     words = words_of_line(line, subwords("bpe", lowercase=True))
     assert sorted(set(words.places)) == list(range(6))
@@ -337,7 +337,7 @@ def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
-def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Subwords], kind: str) -> None:
+def test_neither_batch_nor_neighbors_change_a_replacement(models: dict[str, Subwords], kind: str) -> None:
     pieces = models[kind]
     translator = Translator([network(pieces)], Vocabularies(pieces, pieces))
     lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]

@@ -17,7 +17,7 @@ KINDS = {
     "bytes": {"size": 330, "byte_fallback": True},
     "char": {"type": "char", "size": 40},
     "word": {"type": "word", "size": 20},
-    "as it is": {"size": 71, "normalisation": "identity"},
+    "as it is": {"size": 71, "normalization": "identity"},
 }
 CUT = [word if len(word) < 4 else f"{word[:2]}@@ {word[2:]}" for line in TEXT for word in line.split()]
 LISTED = {"listed": (" ".join(TEXT).split(), ""), "cut": (" ".join([*CUT, "@@"]).split(), "@@")}  # words and joiner

@@ -1,4 +1,4 @@
-"""Layer normalisation in the decoder's cells: over all gates together, the input's part and the state's part apart."""
+"""Layer normalization in the decoder's cells: over all gates together, the input's part and the state's part apart."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def sigmoid(x: float) -> float:
 
 def test_gru_by_hand() -> None:
     """One unit. W x = (1, 2, 3), whose mean is 2 and variance 2/3; U h = (4, -2, -2), mean 0 and variance 8."""
-    cell = Cell(GRU, 1, 1, layer_normalisation=True).double()
+    cell = Cell(GRU, 1, 1, layer_normalization=True).double()
     with torch.no_grad():
         for parameter in (cell.input_layer.bias, cell.recurrent_layer.bias):
             nn.init.zeros_(parameter)
@@ -39,8 +39,8 @@ def test_gru_by_hand() -> None:
 
 def test_lstm_by_hand() -> None:
     """One unit. W x = (2, 0, 2, 0) becomes (1, -1, 1, -1), U h = (0, 0, 3, 3) becomes (-1, -1, 1, 1), over √(1 + ε)
-    and √(1 + ε / 2.25); the biases of the two normalisations are added."""
-    cell = Cell(LSTM, 1, 1, layer_normalisation=True).double()
+    and √(1 + ε / 2.25); the biases of the two normalizations are added."""
+    cell = Cell(LSTM, 1, 1, layer_normalization=True).double()
     norm_of_input: Any = cell.input_norm
     norm_of_state: Any = cell.recurrent_norm
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_lstm_by_hand() -> None:
 def test_the_size_of_the_products_does_not_matter(kind: Recurrence) -> None:
     """A hundredfold W x, b included, and U h give the same next state, apart from what 1e-5 under the root does."""
     torch.manual_seed(1)
-    cell = Cell(kind, 3, 5, layer_normalisation=True).double()
+    cell = Cell(kind, 3, 5, layer_normalization=True).double()
     from_input, state = (
         torch.randn(2, kind.gates * 5).double(),
         tuple(torch.rand(2, 5).double() for _ in range(kind.states)),
@@ -75,10 +75,10 @@ def test_the_size_of_the_products_does_not_matter(kind: Recurrence) -> None:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_what_is_added_to_the_input_is_normalised_with_it(make_model: MakeModel, batch: Batch, decoder: str) -> None:
-    """The fed vector's or the context's part enters before the normalisation: the first cell's input, as normalised,
+def test_what_is_added_to_the_input_is_normalized_with_it(make_model: MakeModel, batch: Batch, decoder: str) -> None:
+    """The fed vector's or the context's part enters before the normalization: the first cell's input, as normalized,
     has mean 0 over its gates at every step, with gain 1 and bias 0."""
-    model = make_model(decoder={"type": decoder, "layer_normalisation": True})
+    model = make_model(decoder={"type": decoder, "layer_normalization": True})
     seen: list[Tensor] = []
     for name, norm in model.decoder.named_modules():
         if name.endswith(("input_norm", "recurrent_norm")):
@@ -89,23 +89,23 @@ def test_what_is_added_to_the_input_is_normalised_with_it(make_model: MakeModel,
     with torch.no_grad():
         model(*batch)
     assert len(seen) == 8 * (4 if decoder == "conditional_gru" else 2)
-    for normalised in seen:
-        assert normalised.shape == (3, 21)
-        torch.testing.assert_close(normalised.mean(1), torch.zeros(3).double(), rtol=0, atol=1e-12)
-        torch.testing.assert_close(normalised.var(1, correction=0), torch.ones(3).double(), rtol=0, atol=1e-3)
+    for normalized in seen:
+        assert normalized.shape == (3, 21)
+        torch.testing.assert_close(normalized.mean(1), torch.zeros(3).double(), rtol=0, atol=1e-12)
+        torch.testing.assert_close(normalized.var(1, correction=0), torch.ones(3).double(), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_every_cell_has_its_own_two(make_model: MakeModel, decoder: str) -> None:
-    plain, normalised = (
-        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalisation": normalise}).state_dict())
-        for normalise in (False, True)
+    plain, normalized = (
+        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalization": normalize}).state_dict())
+        for normalize in (False, True)
     )
     cells = ["cells.0", "cells.1"] + (["context_cell"] if decoder == "conditional_gru" else [])
-    assert normalised - plain == {
+    assert normalized - plain == {
         f"decoder.{cell}.{norm}.{name}"
         for cell in cells
         for norm in ("input_norm", "recurrent_norm")
         for name in ("weight", "bias")
     }
-    assert plain < normalised
+    assert plain < normalized

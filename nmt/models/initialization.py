@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig, UniformInitialisation, XavierInitialisation
+from nmt.config.schema import ModelConfig, UniformInitialization, XavierInitialization
 
 
 class Role(Enum):
@@ -44,9 +44,9 @@ class Declares(Protocol):
         ...
 
 
-def initialise(model: nn.Module, config: ModelConfig) -> None:
+def initialize(model: nn.Module, config: ModelConfig) -> None:
     """Draw every parameter of `model` again from PyTorch's global generator, in the order of their names."""
-    draw = STARTS[config.initialisation.name]
+    draw = STARTS[config.initialization.name]
     kept: set[Tensor] = set()
     weights: dict[Tensor, Weight] = {}
     for module in model.modules():  # from the outside in
@@ -63,15 +63,15 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
             if weight.role in (Role.BIAS, Role.LSTM_BIAS):
                 nn.init.zeros_(parameter)
                 if weight.role is Role.LSTM_BIAS:  # Gers, Schmidhuber & Cummins (2000)
-                    parameter.chunk(4)[1].fill_(config.initialisation.forget_bias)
+                    parameter.chunk(4)[1].fill_(config.initialization.forget_bias)
             else:
                 draw(parameter, weight, config)
 
 
 def _uniform(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     """Luong et al. (2015), section 4.1."""
-    assert isinstance(config.initialisation, UniformInitialisation)
-    nn.init.uniform_(parameter, -config.initialisation.range, config.initialisation.range)
+    assert isinstance(config.initialization, UniformInitialization)
+    nn.init.uniform_(parameter, -config.initialization.range, config.initialization.range)
 
 
 def _bahdanau(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
@@ -93,8 +93,8 @@ def _xavier(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     Embeddings are N(0, 1), inputs of unit size from which gates learn at once; tied to the output layer they are
     N(0, 1/size), or the first logits would be of the size of the vector.
     """
-    start = config.initialisation
-    assert isinstance(start, XavierInitialisation)
+    start = config.initialization
+    assert isinstance(start, XavierInitialization)
     if weight.role in (Role.EMBEDDING, Role.OUTPUT_EMBEDDING):
         usual = 1.0 if weight.role is Role.EMBEDDING else parameter.size(1) ** -0.5
         nn.init.normal_(parameter, std=usual if start.embedding_deviation is None else start.embedding_deviation)

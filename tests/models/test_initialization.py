@@ -10,20 +10,20 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig
 from nmt.models.combinations import options as options_of
 from nmt.models.decoders import DECODERS
-from nmt.models.initialisation import STARTS, Role, Weight, initialise
+from nmt.models.initialization import STARTS, Role, Weight, initialize
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 UNIFORM = {"name": "uniform", "range": 0.1}
 XAVIER = {"name": "xavier"}
-NORMALISED = {"hidden_size": 40, "layer_normalisation": True}
+NORMALIZED = {"hidden_size": 40, "layer_normalization": True}
 
 
 def everything(decoder: str) -> dict[str, Any]:
     """Settings with every kind of parameter that a decoder may have, in sizes that fill a range."""
     return {
-        "encoder": NORMALISED,
-        "decoder": {"type": decoder, "hidden_size": 50, "layers": 2, "layer_normalisation": True},
+        "encoder": NORMALIZED,
+        "decoder": {"type": decoder, "hidden_size": 50, "layers": 2, "layer_normalization": True},
         "attention": {
             "score": "location_sensitive",
             "scope": "local-p",
@@ -42,7 +42,7 @@ def is_norm(name: str) -> bool:
 def model(**settings: object) -> Seq2Seq:
     torch.manual_seed(0)
     sizes = {
-        "initialisation": XAVIER,
+        "initialization": XAVIER,
         "embedding_size": 30,
         "encoder": {"hidden_size": 40},
         "decoder": {"type": "luong", "hidden_size": 50},
@@ -51,7 +51,7 @@ def model(**settings: object) -> Seq2Seq:
 
 
 def test_uniform_stays_in_its_range_and_fills_it() -> None:
-    weights = [(name, weight) for name, weight in model(initialisation=UNIFORM).named_parameters()]
+    weights = [(name, weight) for name, weight in model(initialization=UNIFORM).named_parameters()]
     for name, weight in weights:
         if "bias" in name.split(".")[-1]:
             assert not weight.any(), name
@@ -76,7 +76,7 @@ class Misnamed(nn.Module):
 @pytest.mark.parametrize("name", STARTS)
 def test_a_bias_is_what_a_layer_declares_whatever_its_name(name: str) -> None:
     layer = Misnamed()
-    initialise(layer, ModelConfig.model_validate({"initialisation": {"name": name}}))
+    initialize(layer, ModelConfig.model_validate({"initialization": {"name": name}}))
     biases = (layer.shift, layer.layer.bias, layer.convolution.bias)
     assert [bias.tolist() for bias in biases] == [[0.0] * len(bias) for bias in biases]
     assert layer.bias_of_places.all()
@@ -92,7 +92,7 @@ def test_xavier_has_orthogonal_recurrent_blocks() -> None:
 
 def test_lecun() -> None:
     """N(0, 1/inputs), of an embedding N(0, 1/words); orthogonal where recurrent or square, biases 0."""
-    built = model(initialisation={"name": "lecun"}, attention={"score": "additive", "size": 80})
+    built = model(initialization={"name": "lecun"}, attention={"score": "additive", "size": 80})
     cell = built.decoder.cells[0]
     deviations = {
         built.source_embedding.weight: 70**-0.5,
@@ -132,7 +132,7 @@ def test_forget_gates_start_at_their_bias(name: str) -> None:
     lstm = {"cell": "lstm", "layers": 2}
     start = {"name": name, "forget_bias": 1.5}
     built = model(
-        initialisation=start, encoder={**lstm, "hidden_size": 40}, decoder={**lstm, "hidden_size": 50, "type": "luong"}
+        initialization=start, encoder={**lstm, "hidden_size": 40}, decoder={**lstm, "hidden_size": 50, "type": "luong"}
     )
     biases = {name: bias.tolist() for name, bias in built.named_parameters() if "bias" in name}
     expected = {
@@ -144,13 +144,13 @@ def test_forget_gates_start_at_their_bias(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_forget_gates_start_at_their_bias_behind_a_normalisation_too(name: str) -> None:
+def test_forget_gates_start_at_their_bias_behind_a_normalization_too(name: str) -> None:
     """What the gates are computed from is larger by the forget bias at f, and the same at i, g and o, for any input;
     no other weight starts elsewhere, in both decoders that may have such cells."""
     for decoder in (decoder for decoder, kind in DECODERS.items() if "lstm" in kind.cell_names):
-        settings = {"type": decoder, "cell": "lstm", "hidden_size": 50, "layers": 2, "layer_normalisation": True}
+        settings = {"type": decoder, "cell": "lstm", "hidden_size": 50, "layers": 2, "layer_normalization": True}
         plain, shifted = (
-            model(initialisation={"name": name, "forget_bias": bias}, encoder=NORMALISED, decoder=settings)
+            model(initialization={"name": name, "forget_bias": bias}, encoder=NORMALIZED, decoder=settings)
             for bias in (0.0, 1.5)
         )
         for before, after in zip(plain.decoder.cells, shifted.decoder.cells, strict=True):
@@ -165,7 +165,7 @@ def test_forget_gates_start_at_their_bias_behind_a_normalisation_too(name: str) 
 
 def test_xavier_as_in_joeynmt() -> None:
     """Recurrent matrices like all others, gate by gate, and small embeddings."""
-    built = model(initialisation={**XAVIER, "recurrent": "xavier", "embedding_deviation": 0.01})
+    built = model(initialization={**XAVIER, "recurrent": "xavier", "embedding_deviation": 0.01})
     for matrix in (built.encoder.network.weight_hh_l0, built.decoder.cells[0].recurrent_layer.weight):
         limit = (6 / (2 * matrix.size(1))) ** 0.5
         assert 0.9 * limit < matrix.abs().max() <= limit
@@ -198,7 +198,7 @@ def test_a_seed_gives_one_model() -> None:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_uniform_draws_every_new_parameter_from_its_range(decoder: str) -> None:
-    for name, weight in model(initialisation=UNIFORM, **everything(decoder)).named_parameters():
+    for name, weight in model(initialization=UNIFORM, **everything(decoder)).named_parameters():
         if is_norm(name):
             continue
         if "bias" in name.split(".")[-1]:
@@ -208,21 +208,21 @@ def test_uniform_draws_every_new_parameter_from_its_range(decoder: str) -> None:
             assert 0.07 < weight.max() <= 0.1, name
 
 
-@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+@pytest.mark.parametrize("initialization", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_layer_normalisation_starts_with_gain_1_and_bias_0(decoder: str, initialisation: dict[str, Any]) -> None:
+def test_layer_normalization_starts_with_gain_1_and_bias_0(decoder: str, initialization: dict[str, Any]) -> None:
     norms = []
-    for name, value in model(initialisation=initialisation, **everything(decoder)).named_parameters():
+    for name, value in model(initialization=initialization, **everything(decoder)).named_parameters():
         if is_norm(name):
             assert (value == (1.0 if name.endswith("weight") else 0.0)).all(), name
             norms.append(name)
     assert len(norms) == 2 + 4 * (3 if decoder == "conditional_gru" else 2)
 
 
-@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
-def test_temperature_of_cosine_starts_at_10(initialisation: dict[str, Any]) -> None:
+@pytest.mark.parametrize("initialization", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+def test_temperature_of_cosine_starts_at_10(initialization: dict[str, Any]) -> None:
     built = model(
-        initialisation=initialisation, attention={"score": "cosine"}, decoder={"hidden_size": 80, "type": "bahdanau"}
+        initialization=initialization, attention={"score": "cosine"}, decoder={"hidden_size": 80, "type": "bahdanau"}
     )
     assert built.decoder.attention.score.temperature.item() == 10.0
 
@@ -246,15 +246,15 @@ def test_xavier_of_the_new_parameters(decoder: str) -> None:
             assert 0.9 * limit < weight.abs().max() <= limit, name
 
 
-@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+@pytest.mark.parametrize("initialization", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
 @pytest.mark.parametrize("score", SCORES)
-def test_no_parameter_is_left_as_it_was_allocated(score: str, initialisation: dict[str, Any]) -> None:
+def test_no_parameter_is_left_as_it_was_allocated(score: str, initialization: dict[str, Any]) -> None:
     """A seed decides about all of them, whatever was in the memory before."""
     options: dict[str, Any] = {"coverage": True} if "coverage" in options_of(SCORES[score]) else {}
     settings = {
         "attention": {"score": score, **options},
         "decoder": {"hidden_size": 80},
-        "initialisation": initialisation,
+        "initialization": initialization,
     }
     first, second = (model(**settings).state_dict() for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -263,7 +263,7 @@ def test_no_parameter_is_left_as_it_was_allocated(score: str, initialisation: di
 
 def test_bahdanau() -> None:
     """B.1 of the paper: the score has a vector of 0 and N(0, 0.001²), recurrence is orthogonal, others N(0, 0.01²)."""
-    built = model(initialisation={"name": "bahdanau"}, decoder={"hidden_size": 50, "type": "bahdanau"})
+    built = model(initialization={"name": "bahdanau"}, decoder={"hidden_size": 50, "type": "bahdanau"})
     attention, cell = built.decoder.attention.score, built.decoder.cells[0]
     assert not attention.vector.any()
     for weight in (attention.query_layer.weight, attention.memory_layer.weight):
@@ -280,7 +280,7 @@ def test_bahdanau() -> None:
 def test_bahdanau_of_every_parameter(decoder: str) -> None:
     """All of attention is small, what predicts local-p's position too; a vector has few values to measure."""
     deviations = set()
-    for name, weight in model(initialisation={"name": "bahdanau"}, **everything(decoder)).named_parameters():
+    for name, weight in model(initialization={"name": "bahdanau"}, **everything(decoder)).named_parameters():
         if is_norm(name) or name.endswith("score.vector") or "bias" in name.split(".")[-1] or _recurrent(name):
             continue
         expected = 0.001 if name.startswith("decoder.attention.") else 0.01
@@ -293,7 +293,7 @@ def _recurrent(name: str) -> bool:
     return "weight_hh" in name or "recurrent_layer" in name
 
 
-# Of the weights that earlier versions drew for a decoder, cell and initialisation: a number for each of SCORES without
+# Of the weights that earlier versions drew for a decoder, cell and initialization: a number for each of SCORES without
 # those that are LATER.
 LATER = {"scaled_general": "general"}  # scores that came later, and whose weights they have
 FINGERPRINTS = {
@@ -320,14 +320,14 @@ FINGERPRINTS = {
 }
 
 
-def fingerprint(decoder: str, cell: str, initialisation: str, score: str) -> float:
+def fingerprint(decoder: str, cell: str, initialization: str, score: str) -> float:
     """Σ_i cos(i) w_i over all weights in the order of their names, and the next number of the generator."""
     switches = {name: True for name in ("bias", "coverage") if name in options_of(SCORES[score])}
     drawn = model(
         embedding_size=6,
         tie_embeddings="none" if cell == "lstm" else "target",
-        initialisation={"name": initialisation},
-        encoder={**NORMALISED, "cell": "lstm" if cell == "gru" else "gru", "hidden_size": 5, "layers": 2},
+        initialization={"name": initialization},
+        encoder={**NORMALIZED, "cell": "lstm" if cell == "gru" else "gru", "hidden_size": 5, "layers": 2},
         attention={"score": score, "scope": "global" if SCORES[score].positional else "local-p", **switches},
         decoder={**everything(decoder)["decoder"], "cell": cell, "hidden_size": 10, "output_size": 6},
     )
@@ -336,12 +336,12 @@ def fingerprint(decoder: str, cell: str, initialisation: str, score: str) -> flo
     return float(whole @ torch.cos(torch.arange(len(whole), dtype=torch.float64)))
 
 
-@pytest.mark.parametrize(("decoder", "cell", "initialisation"), FINGERPRINTS)
-def test_a_seed_gives_the_weights_of_earlier_versions(decoder: str, cell: str, initialisation: str) -> None:
+@pytest.mark.parametrize(("decoder", "cell", "initialization"), FINGERPRINTS)
+def test_a_seed_gives_the_weights_of_earlier_versions(decoder: str, cell: str, initialization: str) -> None:
     """On every machine but for rounding, so that a run is reproduced by a later version too."""
     scores = [score for score in SCORES if score not in LATER and (decoder, score) != ("conditional_gru", "none")]
-    drawn = [fingerprint(decoder, cell, initialisation, score) for score in scores]
-    expected = [float(number) for number in FINGERPRINTS[decoder, cell, initialisation].split()]
+    drawn = [fingerprint(decoder, cell, initialization, score) for score in scores]
+    expected = [float(number) for number in FINGERPRINTS[decoder, cell, initialization].split()]
     assert drawn == pytest.approx(expected, abs=0.002)
 
 
