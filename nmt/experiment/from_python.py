@@ -47,6 +47,9 @@ def train(
     SystemExit, once the state is saved from which `resume` continues; a program's handlers of these signals are back
     when training has ended.
     """
+    for name, flag in (("resume", resume), ("overwrite", overwrite)):
+        if not isinstance(flag, bool):  # a text such as "no" would be true, and replace a run
+            raise UserError(f"{name} is {flag!r}; it must be True or False")
     paths = [None if path is None else Path(path) for path in (output, init_from)]
     request = read_request(
         Path(config),

@@ -93,6 +93,7 @@ def test_numbers_of_numpy_and_paths_are_values(tmp_path: Path, tiny: Path) -> No
         ({"settings": {"seed": {1}}}, TypeError),
         ({"output": 5}, TypeError),
         ({"config": {"name": "x"}}, TypeError),
+        ({"overwrite": "no"}, nmt.UserError),
     ],
 )
 def test_values_of_another_type(tmp_path: Path, tiny: Path, more: dict[str, Any], raised: type[Exception]) -> None:
