@@ -5,16 +5,11 @@ raises, and `refuse` raises them all together.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
-
-Result = TypeVar("Result")
-Otherwise = TypeVar("Otherwise")
-Checking = Generator[str, None, Result]  # yields problems, returns what was read
 
 _MOST_LINES = 20  # in messages; a file of another kind has a mistake in every line
 _MOST_NAMES = 1_000  # of a folder among which the nearest is looked for
@@ -100,28 +95,3 @@ def refuse(problems: Sequence[str]) -> None:
 def refuse_lines(name: object, problems: Sequence[str]) -> None:
     """Raise UserError with the problems of the lines called `name`, or the first of many, if there are any."""
     refuse(first_of(problems, _MOST_LINES, before=f"{name}: ", after=" lines are malformed"))
-
-
-def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result | Otherwise]:
-    """Yield the messages of whatever `check` raises; return its result, or `otherwise` if it has none."""
-    try:
-        return check()
-    except UserError as error:
-        yield from error.messages
-    except OSError as error:  # not even its existence can be checked: too long a name, or a folder closed to us
-        yield f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return otherwise
-
-
-def checked(checking: Checking[Result]) -> Result:
-    """Run the checks to the end and return what was read. Raises UserError with all problems, each once."""
-    problems: list[str] = []
-    while True:
-        try:
-            problems.append(next(checking))
-        except StopIteration as end:
-            if problems:
-                raise UserError(*dict.fromkeys(problems)) from None
-            return end.value
-        except UserError as error:  # without which there is nothing to go on with
-            raise UserError(*dict.fromkeys([*problems, *error.messages])) from None

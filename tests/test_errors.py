@@ -1,14 +1,11 @@
-"""Mistakes are reported all at once: checking functions yield problems, and return what they have read."""
+"""Mistakes are collected in a plain list and reported all at once."""
 
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import (
-    Checking,
     UserError,
-    caught,
-    checked,
     collected,
     counted,
     first_of,
@@ -16,20 +13,6 @@ from nmt.errors import (
     refuse,
     refuse_lines,
 )
-
-
-def read_number(text: str) -> Checking[int]:
-    if not text.isdecimal():
-        yield f"{text}: no number"
-        return 0
-    return int(text)
-
-
-def read_sum(*texts: str) -> Checking[int]:
-    total = 0
-    for text in texts:
-        total += yield from read_number(text)
-    return total
 
 
 def refusing() -> int:
@@ -49,36 +32,6 @@ def test_problems_are_collected_and_refused_all_at_once_each_once() -> None:
         refuse(problems)
     assert error.value.messages == ("zero", "one", "two", "nnn: File name too long")
     refuse([])
-
-
-def test_what_was_read_is_returned() -> None:
-    assert checked(read_sum("2", "3", "5")) == 10
-
-
-def test_all_problems_are_told_each_once() -> None:
-    with pytest.raises(UserError) as error:
-        checked(read_sum("two", "3", "five", "two"))
-    assert error.value.messages == ("two: no number", "five: no number")
-
-
-def test_what_a_function_raises_is_yielded() -> None:
-    def long_name() -> int:
-        raise OSError(36, "File name too long", "nnn")
-
-    assert list(caught(refusing, 0)) == ["one", "two"]
-    assert list(caught(long_name, 0)) == ["nnn: File name too long"]
-    assert checked(caught(lambda: 7, None)) == 7
-
-
-def test_a_mistake_that_is_raised_ends_the_checks_and_comes_last() -> None:
-    def read() -> Checking[int]:
-        yield "zero"
-        yield "one"
-        return refusing()
-
-    with pytest.raises(UserError) as error:
-        checked(read())
-    assert error.value.messages == ("zero", "one", "two")
 
 
 def test_of_many_the_first_are_told() -> None:
