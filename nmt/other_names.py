@@ -7,9 +7,6 @@ know no configuration: tests/config/test_other_names.py compares them with the s
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-# A limit by itself, which here is what two keys make together
-LIMITS: Final = ("max_decoding_length", "max_new_tokens", "max_output_length")
-
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     "seed": ("random_seed",),
     "data.source_language": ("src_lang", "source_lang"),
@@ -53,7 +50,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.early_stopping.metric": ("early_stopping_criteria",),
     "training.label_smoothing": ("smoothing", "label_smoothing_factor"),
     "training.gradient_clip_norm": ("clip", "clip_norm", "clip_grad", "clip_grad_norm", "grad_clip", "max_grad_norm"),
-    "training.normalise_by": ("normalization", "sentence_avg"),
+    "training.normalize_by": ("training.normalization", "sentence_avg"),
     "training.moving_average.decay": ("ema", "ema_decay"),
     "training.keep_best": ("keep_best_ckpts", "keep_best_checkpoints"),
     "training.keep_last": ("keep_last_ckpts", "keep_checkpoint", "keep_last_epochs", "save_total_limit"),
@@ -62,7 +59,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.precision": ("fp16", "bf16", "amp", "model_dtype"),
     "decoding.beam_size": ("beam", "beams", "num_beams"),
     "decoding.length_penalty": ("beam_alpha", "lenpen", "decoding.alpha"),
-    "decoding.max_length_extra": ("max_len_b", *LIMITS),
+    "decoding.max_length_extra": ("max_len_b", "max_decoding_length", "max_new_tokens", "max_output_length"),
     "decoding.minimum_length": ("min_length", "min_len", "min_output_length"),
     "decoding.no_repeat_ngram_size": ("block_ngram_repeat", "no_repeat_ngram"),
 }
@@ -102,7 +99,7 @@ OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--device": OPTIONS["--device"],
     "--length-penalty": ("alpha",),
     "--n-best": ("nbest", "num_hypotheses", "num_return_sequences"),
-    "--normalise": ("normalize",),
+    "--normalize": ("normalise",),
     "--precision": ("compute_type", "dtype", "int8", "quantize", "quantization"),
     "--replace-unknown": ("replace_unk", "replace_unknowns"),
     "--sample": ("do_sample", "sampling", "random_sampling"),
@@ -111,8 +108,6 @@ OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--top-p": ("nucleus", "random_sampling_topp", "sampling_topp"),
     "--weights": ("w",),
 }
-
-THREADS: Final = ("cpu_threads", "inter_threads", "intra_threads", "j", "num_threads", "threads")  # none is an option
 
 
 def our_keys(name: str, *, section: str = "") -> list[str]:
@@ -137,16 +132,6 @@ def other_option(name: str, options: Collection[str]) -> str | None:
     """The one of the `options` of another command than nmt-train that is called `name` elsewhere."""
     plain = _plain(name)
     return next((option for option, names in OTHER_OPTIONS.items() if option in options and plain in names), None)
-
-
-def is_limit(name: str) -> bool:
-    """Whether it would set how long a translation may be, however long its source is."""
-    return _plain(name) in LIMITS
-
-
-def are_threads(name: str) -> bool:
-    """Whether an option of this name would set the number of threads, which the environment sets."""
-    return _plain(name) in THREADS
 
 
 def our_value(value: str, values: Collection[str]) -> str | None:
