@@ -213,7 +213,8 @@ def test_invalid_utf8_after_every_kind_of_line_break(invalid: bytes, tmp_path: P
     by_pipe = run("translate", *options, text=text)
     for ended, name in ((by_file, tmp_path / "source"), (by_pipe, "standard input")):
         said = f"{name}, line 121: not valid UTF-8 (byte 0x{invalid[0]:02x} at column 9)"
-        assert (ended.code, ended.errors) == (2, f"nmt-translate: error: {said}\n")
+        assert ended.code == 2
+        assert ended.errors.startswith(f"nmt-translate: error: {said}")
         assert ended.output == b"" or ended.output.endswith(b"\n")
         assert ended.output.count(b"\n") <= 120
     assert by_file.output == b""  # a file is checked before it is translated
