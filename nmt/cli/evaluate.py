@@ -21,6 +21,7 @@ from nmt.cli.options import (
     add_search_options,
     add_speed_options,
     add_unknown_word_options,
+    number_within,
     whole_number,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
@@ -155,7 +156,7 @@ def _add_scoring_options(made: Parser) -> None:
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
     scoring.add_argument(
         "--fail-below",
-        type=float,
+        type=number_within(0, 100),
         metavar="BLEU",
         help=f"end with the exit code {TOO_LOW} if a system has less BLEU (the mean, with --runs)",
     )

@@ -85,6 +85,8 @@ class _ListConfigs(argparse.Action):
     """Print the examples and exit, as --version does."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, value: Any, *_: object) -> None:
+        if value not in (None, "all"):
+            parser.error(f"--list-configs {value}: unknown; leave it out, or give all")
         files = starters() if value is None else examples()
         if not files:
             parser.error("no examples are installed beside the package")

@@ -148,7 +148,7 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
     else:
         each, total = cutting.chunk_lines, request.lines or 0
         sizes = [min(each, total - first) for first in range(0, total, each)]
-    chunks = Chunks(request.output, Description(facts, list(request.files), sizes))
+    chunks = Chunks(request.output, Description(facts, list(request.files), sizes or [0]))  # an empty text has one, too
     return Job(chunks, request.files, states, cutting.shard)
 
 

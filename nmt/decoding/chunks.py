@@ -46,6 +46,10 @@ Returns a number that is to be noted with these lines.
 """
 
 
+class ChangedText(UserError):
+    """A file has changed while it was translated, so that the same command would be another translation."""
+
+
 class Shard(NamedTuple):
     """The chunks that one of several commands translates: chunk k with k mod `of` = `number` - 1."""
 
@@ -154,7 +158,7 @@ class Chunks:
     def remove(self) -> str | None:
         """Remove the folder; returns why that cannot be, as where there is a file of somebody else."""
         try:
-            for path in sorted(self.path.iterdir(), reverse=True):  # the description last
+            for path in sorted(self.path.iterdir(), key=lambda path: path.name == JOB):  # the description last
                 if _OURS.fullmatch(path.name):
                     path.unlink(missing_ok=True)
             self.path.rmdir()
@@ -262,6 +266,8 @@ def translate_chunks(
     except Stopped as stop:
         stop.saved = chunks.kept()
         raise
+    except ChangedText as error:  # the same command would be another translation
+        raise processes.once(error) from None
     except UserError as error:
         *others, last = error.messages
         raise processes.once(UserError(*others, "; ".join(filter(None, (last, chunks.kept()))))) from None
@@ -284,10 +290,14 @@ def _translate(
         with _usable(str(chunks.path)):
             chunks.make()  # once: where another command has removed it, it is not made again
     for chunk in todo:
+        if not chunks.path.exists():
+            raise UserError(_gone(chunks))
         files = {kind: str(chunks.file(chunk, kind)) for kind in chunks.description.kinds}
         noted = translate(*chunks.span(chunk), files)
         changed = [path for path, before in job.texts.items() if file_state(path) != before]
-        refuse([f"{path}: has changed since the translation began; leave it as it is" for path in changed])
+        if changed:
+            what = f"has changed since the translation began; restore it, or delete {chunks.path}"
+            raise ChangedText(*(f"{path}: {what}" for path in changed))
         with _usable(str(chunks.path)):
             chunks.finish(chunk, noted=noted, shards=0 if job.shard is None else job.shard.of)
         look()
@@ -309,7 +319,7 @@ def _join(
             _translate(job, ALONE, chunks.finished(), translate, look)  # the other processes have ended
         while missing := set(mine) - chunks.finished():
             if missing.intersection(mine[processes.rank :: processes.size]):
-                raise UserError(f"{chunks.path}: is gone; has another command translated to {chunks.output}?")
+                raise UserError(_gone(chunks))
             time.sleep(PAUSE)
             look()
         noted = sum(chunks.notes(chunk, "noted") for chunk in mine)
@@ -351,6 +361,10 @@ def merge(outputs: Mapping[str, str], *, main: str) -> int:
     refuse(problems + [f"{damage}{_again(chunks, [chunk])}" for chunk, damage in damages.items()])
     chunks.remove()
     return chunks.count
+
+
+def _gone(chunks: Chunks) -> str:
+    return f"{chunks.path}: is gone; has another command translated to {chunks.output}?"
 
 
 def folders_of(output: str) -> list[Path]:

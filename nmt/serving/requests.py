@@ -4,6 +4,7 @@ The fields are those of LibreTranslate's POST /translate (https://docs.libretran
 ours. It knows no HTTP but the type of a body, and that fields may stand in an address too.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +38,8 @@ class Fields(BaseModel):
     @field_validator("q", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, str | list):
+            raise ValueError("must be a text, or a list of texts")
         return [value] if isinstance(value, str) else value
 
     @field_validator("format", "alternatives", "alignments", mode="before")
@@ -99,7 +102,11 @@ def _of_form(text: bytes) -> dict[str, Any]:
         raise UserError("the form is not UTF-8 in percent-encoding") from None
     except ValueError:
         raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
-    return dict(pairs)
+    fields = dict(pairs)
+    if len(fields) < len(pairs):  # of two texts one would go untranslated
+        counts = Counter(name for name, _ in pairs)
+        refuse([f"{name[:40]!r} is given more than once" for name, count in counts.items() if count > 1])
+    return fields
 
 
 def read_request(raw: dict[str, Any], models: "Served", limits: Limits) -> Request:

@@ -112,6 +112,8 @@ def test_fail_below(capsys: pytest.CaptureFixture[str]) -> None:
     several = ["--hypotheses", "ref", "new", "odd", "--reference", "ref", "--significance", "none"]
     assert main([*several, "--fail-below", "50"]) == 3
     assert [line.split(":")[1] for line in capsys.readouterr().err.splitlines()] == [" odd"]
+    for wrong in ("nan", "-1", "101", "x"):
+        assert main(["--hypotheses", "old", "--reference", "ref", "--fail-below", wrong]) == 2
 
 
 # --------------------------------------------------------------------------------------------------------------- runs

@@ -37,6 +37,10 @@ def test_examples_are_listed_with_what_they_are(
     assert ("--list-configs all" in rest) == (which == [])
 
 
+def test_another_list_of_examples_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--list-configs reserch: unknown" in errors(capsys, "--list-configs", "reserch")
+
+
 @pytest.mark.parametrize("path", examples().values(), ids=lambda path: path.name)
 def test_headers_have_a_description_and_data(path: Path) -> None:
     assert 50 < len(description(path)) < 250

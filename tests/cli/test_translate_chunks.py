@@ -95,6 +95,14 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, chunk: int, stop: Callable[[], obje
     monkeypatch.setattr(Reader, "segments", stopping)
 
 
+def test_the_shards_of_an_empty_text(command: Command) -> None:
+    command.source.write_text("")
+    command.shards()
+    assert command.merge() == 0
+    assert command.output.read_bytes() == b""
+    assert not command.chunks()
+
+
 @pytest.mark.parametrize(
     "options",
     [
