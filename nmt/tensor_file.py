@@ -5,9 +5,7 @@ is read first and says how much memory the rest takes, never more than the file'
 models or training, which decide what the names mean.
 """
 
-import errno
 import json
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from typing import IO, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from nmt import __version__
@@ -52,12 +50,9 @@ def write_tensors(
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
     header = {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})}
+    content = save(tensors, header)  # `save_file` would put a file of its own in place of ours, which nothing flushes
     with written_atomically(path, "wb", former=former) as file:
-        try:
-            save_file(tensors, file.name, header)  # needs no second copy in memory, unlike `save`
-        except SafetensorError as error:  # such as a full disk
-            number = re.search(r"os error (\d+)", str(error))
-            raise OSError(int(number[1]) if number else errno.EIO, str(error), str(path)) from error
+        file.write(content)
 
 
 class DeclaredTensor(NamedTuple):
@@ -154,7 +149,7 @@ def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dic
             header = json.loads(file.read(length))
     except SafetensorError as error:
         raise ValueError(str(error)[:300]) from error
-    texts = json.loads(header.pop("__metadata__", {}).get(_HEADER, "{}"))
+    texts = json.loads((header.pop("__metadata__", None) or {}).get(_HEADER, "{}"))
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("its texts are not text")
     entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])

@@ -1,9 +1,7 @@
 """Files of tensors: what is written is read, and nothing else is."""
 
-import errno
 import json
 import os
-import resource
 from pathlib import Path
 from typing import Any
 
@@ -211,15 +209,18 @@ def test_what_the_memory_does_not_hold(path: Path, monkeypatch: pytest.MonkeyPat
         read_tensors(path, kind="model")
 
 
-def test_a_full_disk_is_an_error_of_the_system(path: Path) -> None:
-    """As of any other file, although not Python writes it; the old file stays."""
-    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, limits[1]))
-    try:
-        with pytest.raises(OSError, match="too large") as raised:
-            write_tensors(path, {"a": torch.zeros(1 << 18)}, kind="model", texts={})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, str(path))
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
+def test_a_file_is_the_one_that_was_opened_and_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """safetensors' own writer would put another one in its place: private, and not flushed to the disk."""
+    flushed, flush = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        flushed.append(os.fstat(descriptor).st_ino)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    path, plain = tmp_path / "file.safetensors", tmp_path / "plain"
+    plain.write_text("a file of this user")
+    write_tensors(path, {"a": torch.ones(3)}, kind="model", texts={})
+    assert path.stat().st_ino in flushed
+    assert path.stat().st_mode == plain.stat().st_mode
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file.safetensors", "plain"]

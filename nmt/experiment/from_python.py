@@ -47,6 +47,9 @@ def train(
     SystemExit, once the state is saved from which `resume` continues; a program's handlers of these signals are back
     when training has ended.
     """
+    for name, path in (("config", config), ("output", output), ("init_from", init_from)):
+        if path == "":  # of a variable that is not set; it would be the current folder
+            raise UserError(f"{name}: the path is empty")
     for name, flag in (("resume", resume), ("overwrite", overwrite)):
         if not isinstance(flag, bool):  # a text such as "no" would be true, and replace a run
             raise UserError(f"{name} is {flag!r}; it must be True or False")

@@ -94,6 +94,7 @@ def test_numbers_of_numpy_and_paths_are_values(tmp_path: Path, tiny: Path) -> No
         ({"output": 5}, TypeError),
         ({"config": {"name": "x"}}, TypeError),
         ({"overwrite": "no"}, nmt.UserError),
+        ({"output": "", "overwrite": True}, nmt.UserError),
     ],
 )
 def test_values_of_another_type(tmp_path: Path, tiny: Path, more: dict[str, Any], raised: type[Exception]) -> None:
