@@ -234,32 +234,12 @@ DAMAGES: dict[str, Damage] = {
 def test_a_damaged_chunk_is_reported_and_translated_again(begun: Translation, damage: Damage) -> None:
     damage(begun.chunks.path)
     begun.run()
-    first, *others = begun.said
-    assert first.startswith(f"warning: {begun.chunks.path / '000000'}.")
-    assert first.endswith("; lines 1 to 3 are translated again")
-    if any("lines 4 to 5 are translated again" in said for said in others):  # swapped with the other one
-        assert begun.firsts == [0, 3, 5, 8, 10]
-    else:
-        assert begun.firsts == [0, 5, 8, 10]
-        assert others == ["resuming: 1 of 5 chunks are finished"]
-    begun.assert_whole()
-
-
-@pytest.mark.parametrize("name", ["output", "alignments", "record"])
-def test_a_chunk_that_is_damaged_before_it_is_joined(
-    begun: Translation, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = Chunks.join
-
-    def damaging(self: Chunks, outputs: Mapping[str, str]) -> dict[int, str]:
-        if begun.firsts == [5, 8, 10]:
-            flipped(f"000002.{name}")(self.path)
-        return before(self, outputs)
-
-    monkeypatch.setattr(Chunks, "join", damaging)
-    begun.run()
-    assert begun.firsts == [5, 8, 10, 5]
-    assert begun.said[-1].endswith("; lines 6 to 8 are translated again")
+    resuming, warning = begun.said
+    assert resuming == "resuming: 2 of 5 chunks are finished"
+    both = begun.firsts == [5, 8, 10, 0, 3]  # swapped with the other one
+    assert both or begun.firsts == [5, 8, 10, 0]
+    which = "2 chunks (1, 2) are" if both else "1 chunk (1) is"
+    assert warning == f"warning: {begun.chunks.path}: {which} not as they were written, and translated again"
     begun.assert_whole()
 
 
@@ -284,7 +264,6 @@ def test_a_file_of_somebody_else_stays(begun: Translation) -> None:
     for name in ("letter.txt", "7.record"):
         (begun.chunks.path / name).write_text("mine")
     begun.run()
-    assert begun.said[-1].startswith(f"warning: {begun.chunks.path}: cannot be removed (")
     assert sorted(path.name for path in begun.chunks.path.iterdir()) == ["7.record", "letter.txt"]
 
 
@@ -305,7 +284,7 @@ def test_another_translation_is_not_mixed_with_it(begun: Translation) -> None:
 def test_a_text_that_changes_meanwhile(translation: Translation) -> None:
     """What was finished before the change is kept, and of use to whoever takes the change back."""
     translation.before_chunk = lambda chunk: translation.text.write_text("new") if chunk == 1 else None
-    with pytest.raises(UserError, match=r"text: has changed since the translation began; restore it, or delete \S+$"):
+    with pytest.raises(UserError, match="text: has changed since the translation began; restore it; 1 of 5"):
         translation.run()
     assert not (translation.folder / "out").exists()
     assert translation.chunks.finished() == {0}
@@ -349,14 +328,19 @@ def test_a_folder_that_is_gone(translation: Translation) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (flipped("000001.output"), "000001.output: has been altered since it was finished; run --shard 2/2 again"),
-        (flipped("000001.alignments"), "000001.alignments: has been altered since"),
-        (lambda folder: (folder / "000001.output").unlink(), "000001.output: is missing; run --shard 2/2 again"),
+        (flipped("000001.output"), "of 5, 1 chunk (2) is missing or damaged; run their shards again"),
+        (flipped("000001.alignments"), "1 chunk (2) is missing or damaged"),
+        (flipped("000001.record"), "1 chunk (2) is missing or damaged"),
+        (lambda folder: (folder / "000001.output").unlink(), "1 chunk (2) is missing or damaged"),
         (
             lambda folder: [path.unlink() for path in folder.glob("00000[13].*")],
-            "2 of 5 chunks are missing: 2, 4; run --shard 2/2 again",
+            "2 chunks (2, 4) are missing or damaged",
         ),
         (lambda folder: (folder / JOB).write_text("{}"), "job.json: damaged; any command with --shard writes it again"),
+        (
+            lambda folder: (folder / JOB).write_text('{"facts": {}, "kinds": [["a"]], "sizes": [1]}'),
+            "job.json: damaged",
+        ),
         (flipped(JOB), "job.json: damaged"),
     ],
 )
@@ -374,17 +358,10 @@ def test_nothing_is_merged_if_a_chunk_is_missing_or_damaged(sharded: Translation
     sharded.assert_whole()
 
 
-def test_all_that_is_wrong_is_reported_at_once(sharded: Translation) -> None:
-    (sharded.chunks.path / "000000.record").unlink()
-    flipped("000003.output")(sharded.chunks.path)
-    sharded.outputs = {"output": sharded.outputs["output"], "soft_alignments": "soft"}
-    with pytest.raises(UserError) as error:
-        sharded.merge()
-    kinds, other_kinds, missing, altered = error.value.messages
-    assert kinds == "--soft-alignments soft: no shard was translated with this option; leave it out"
-    assert other_kinds == "--alignments is missing: shards were translated with it; give the file for it"
-    assert missing.endswith("1 of 5 chunks are missing: 1; run --shard 1/2 again")
-    assert altered.endswith("000003.output: has been altered since it was finished; run --shard 2/2 again")
+def test_other_outputs_than_those_of_the_shards_are_not_merged(sharded: Translation) -> None:
+    for outputs in ({"output": sharded.outputs["output"]}, {**sharded.outputs, "soft_alignments": "soft"}):
+        with pytest.raises(UserError, match="shards were translated with --output, --alignments; give the files"):
+            merge(outputs, main="output")
 
 
 def test_chunks_of_several_translations_are_not_merged(sharded: Translation) -> None:
@@ -396,18 +373,8 @@ def test_chunks_of_several_translations_are_not_merged(sharded: Translation) -> 
     shutil.copytree(other.chunks.path, there := sharded.folder / other.chunks.path.name)
     with pytest.raises(UserError) as error:
         sharded.merge()
-    paths = sorted([sharded.chunks.path, there])
-    powers = [{sharded.chunks.path: "2", there: "3"}[path] for path in paths]
-    assert f"{paths[1]}:\n  --power: {powers[1]} there, {powers[0]} here" in str(error.value)
+    assert all(str(path) in str(error.value) for path in (sharded.chunks.path, there))
     assert not (sharded.folder / "out").exists()
-
-
-def test_a_folder_where_a_file_should_be(sharded: Translation) -> None:
-    path = sharded.chunks.path / "000001.output"
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(UserError, match=r"000001.output: cannot be read or written \(Is a directory\)"):
-        sharded.merge()
 
 
 def test_no_shards(tmp_path: Path) -> None:
