@@ -9,11 +9,11 @@ Both come from nmt/config/schema.py and the names of the model's families; a tes
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from nmt.config import json_schema
-from nmt.config.allowed import Place, allowed, choices, default_name, dotted, places, resolved, variants
+from nmt.config.allowed import Place, allowed, allows_null, dotted, places, resolved, variants
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
 from nmt.models.combinations import FAMILIES
@@ -22,7 +22,7 @@ from nmt.training.optim import steering_metrics
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"
 SCHEMA = ROOT / "configs" / "schema.json"
-LONG = 60  # characters of a description that is not printed twice
+NO_LIMIT = "1,000,000,000"  # a bound that only stops typing errors
 NAMES = {**FAMILIES, "metric": steering_metrics()}
 
 INTRODUCTION = """\
@@ -30,17 +30,36 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/make_configuration_reference.py; edit nmt/config/schema.py or that script instead. -->
 
-One YAML file describes one experiment. [`my_files.yaml`](../configs/my_files.yaml) is a short one to copy; what a
-file leaves out has its default. Any key can be changed from the command line:
+One YAML file describes one experiment. Copy [`my_files.yaml`](../configs/my_files.yaml), enter the paths of your text,
+and train; what a file leaves out has its default. Most people change only these keys:
+
+```yaml
+subwords:
+  size: 4000 # pieces of words; about 8,000 for 100,000 pairs or more
+model:
+  embedding_size: 256
+  encoder: {hidden_size: 256, dropout: 0.3} # a larger model for more text, more dropout for less
+  decoder: {type: bahdanau, hidden_size: 512, dropout: 0.3} # or luong, conditional_gru
+  attention: {score: additive} # or dot, general, …
+training:
+  optimizer: {name: adam, learning_rate: 0.001}
+  batch_size: 80
+  max_epochs: 15
+  label_smoothing: 0.1
+  gradient_clip_norm: 1.0
+decoding:
+  beam_size: 5
+```
+
+Any key can be changed from the command line:
 
 ```bash
 nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
     --set data.train.0.source=other.en
 ```
 
-**Mistakes** are reported all at once, before any work begins: first what is wrong with single keys, then contradictions
-between keys and options that would have no effect. What other toolkits call a key (`lr`, `epochs`, `rnn_size`, …) is
-answered with its name here.
+**Mistakes** are reported before any work begins, with the nearest name. What other toolkits call a key (`lr`, `epochs`,
+`rnn_size`, …) is answered with its name here.
 
 ```text
 nmt-train: 3 problems:
@@ -49,24 +68,21 @@ nmt-train: 3 problems:
   - --set training.batch_size=big: given 'big'; allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
-**YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
-and `null` means "not set". Tags (`!name`) are not allowed.
+**YAML.** `true` and `false` are the only booleans (`no` is a language code), and `null` means "not set".
 
-**Paths** in a file are relative to the folder of that file, those of `--set` to the current folder; `~` is the home
-folder.
+**Paths** in a file are relative to the folder of that file, those of `--set` to the current folder.
 
-**What is saved.** The run folder and every model file hold the resolved configuration, with every key and absolute
-paths. It is a configuration like any other.
+**What is saved.** The run folder and every model file hold the configuration with every key and absolute paths. It is a
+configuration like any other.
 
-**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), which is also the output of
-`nmt-train --print-schema`. With the YAML language server, make this the first line of a file in `configs/`:
+**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), the output of `nmt-train
+--print-schema`. With the YAML language server, begin a file in `configs/` with
 
 ```yaml
 # yaml-language-server: $schema=schema.json
 ```
 
-In the tables, numbers are whole unless they say "number", and the default of a section with keys of its own is those
-keys' defaults. Bold: the key is required.
+In the tables, the default is bold, and numbers are whole unless they say "number".
 """
 
 
@@ -83,77 +99,101 @@ def files() -> dict[Path, str]:
 
 
 def reference() -> str:
-    return "\n".join([INTRODUCTION, *_section((), "")])
+    return "\n".join([INTRODUCTION, "## Top level\n", *_keys((), "")])
 
 
-def _section(path: KeyPath, variant: str) -> Iterable[str]:
-    """The tables of a section and of the sections below it, in the order of the schema."""
-    here = [place for place in places() if place.path[:-1] == path and place.variant == variant]
-    if here:
-        yield _heading(path, here)
-        yield "\n".join(["| Key | Allowed | Default | Meaning |", "| --- | --- | --- | --- |", *map(_row, here)]) + "\n"
-    for place in here:
-        below = (*place.path, 0) if "items" in resolved(place.schema) else place.path
-        for name in _distinct_variants(place):
-            yield from _section(below, name)
-
-
-def _distinct_variants(place: Place) -> list[str]:
-    """The first name of every variant; names with the same keys, such as adam and adamw, share a table."""
+def _section(place: Place) -> Iterable[str]:
+    """A section with what it is for, and its variants."""
+    below = (*place.path, 0) if "items" in resolved(place.schema) else place.path
+    yield f"## `{dotted(below)}`\n"
+    on = allows_null(place.schema) and place.schema.get("default") is not None
+    yield f"{_description(place)}{' On by default.' if on else ''}\n"
     sections = variants(place.schema)
-    first = {name: next(other for other in sections if sections[other] == sections[name]) for name in sections}
-    return list(dict.fromkeys(first.values())) or [""]
+    if not sections:
+        yield from _keys(below, "")
+    for variant in sections:
+        names = [name for name in sections if sections[name] == sections[variant]]  # such as adam and adamw
+        if names[0] == variant:
+            yield f"### `{dotted(below)}`, name: {' or '.join(f'`{name}`' for name in names)}\n"
+            yield from _keys(below, variant)
 
 
-def _heading(path: KeyPath, here: list[Place]) -> str:
-    title = f"`{dotted(path)}`" if path else "Top level"
-    names = " or ".join(f"`{name}`" for place in here if place.path[-1] == "name" for name in choices(place.schema))
-    return f"## {title}{f', name: {names}' if names else ''}\n"
+def _keys(path: KeyPath, variant: str) -> Iterable[str]:
+    """A table of the section's own keys, those that it shares with a section before it, and the sections below."""
+    here = [place for place in places() if place.path[:-1] == path and place.variant == variant]
+    if variant:
+        (named,) = [place for place in here if place.path[-1] == "name"]
+        yield f"{_description(named)}\n"
+        here.remove(named)
+    sections = [place for place in here if _is_section(place)]
+    keys = [place for place in here if place not in sections]
+    new = [place for place in keys if _first_like(place) == place]
+    if new:
+        yield "\n".join(["| Key | Values | Meaning |", "| --- | --- | --- |", *map(_row, new)]) + "\n"
+    shared = [(place, _first_like(place)) for place in keys if place not in new]
+    for section in dict.fromkeys(_name_of(first) for _, first in shared):
+        names = ", ".join(f"`{place.path[-1]}`" for place, first in shared if _name_of(first) == section)
+        yield f"{names}: as in {section}.\n"
+    for place in sections:
+        yield from _section(place)
+
+
+def _is_section(place: Place) -> bool:
+    node = resolved(place.schema)
+    return bool(variants(node)) or "properties" in resolved(node.get("items", node))
+
+
+def _first_like(place: Place) -> Place:
+    """The first key of the same name, meaning, values, and default."""
+    return _first_of_each()[_about(place)]
+
+
+@cache
+def _first_of_each() -> dict[tuple[str, str, str], Place]:
+    return {_about(place): place for place in reversed(list(places()))}
+
+
+def _about(place: Place) -> tuple[str, str, str]:
+    return str(place.path[-1]), _description(place), _values(place)
+
+
+def _name_of(place: Place) -> str:
+    """The section of a key."""
+    return f"`{dotted(place.path[:-1])}`{f', {place.variant}' if place.variant else ''}"
 
 
 def _row(place: Place) -> str:
-    node = resolved(place.schema)
-    cells = [f"`{place.path[-1]}`", _in_short(allowed(place.schema, NAMES)), _default(place, node), _meaning(place)]
+    cells = [f"`{place.path[-1]}`", _values(place), _description(place)]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _meaning(place: Place) -> str:
-    """The description of a key, or the section that had the same one before."""
-    text = _description(place)
-    first = next(other for other in places() if other.path[-1] == place.path[-1] and _description(other) == text)
-    if len(text) < LONG or (first.path, first.variant) == (place.path, place.variant):
-        return text
-    return f"As in `{dotted(first.path[:-1])}`{f', {first.variant}' if first.variant else ''}."
 
 
 def _description(place: Place) -> str:
     return " ".join(str(resolved(place.schema).get("description", "")).split())
 
 
+def _values(place: Place) -> str:
+    """What is allowed, with the default in bold: "**5**, 1 to 1,000"."""
+    node = resolved(place.schema)
+    words = _in_short(allowed(place.schema, NAMES).removesuffix(", or null"))
+    if "default" not in node:
+        return f"{words}; required"
+    default = node["default"]
+    written = default if isinstance(default, str) else json.dumps(default)
+    if re.search(rf"(^|, ){re.escape(written)}(,|$)", words):
+        words = re.sub(rf"(^|, ){re.escape(written)}(,|$)", rf"\1**{written}**\2", words)
+    else:
+        words = f"**{written}**, {words}"
+    return f"{words}, null" if allows_null(place.schema) and default is not None else words
+
+
 def _in_short(text: str) -> str:
     """What is allowed, in fewer words than a message has: "0 to 10" instead of "a whole number, at least 0 …"."""
-    text = re.sub(r"a section with keys such as \w+", "section", text)
-    text = re.sub(r"a section whose name is one of", "section, name:", text)
+    text = text.replace(f" and at most {NO_LIMIT}", "").replace(" or false", ", false")
     text = re.sub(r"a whole number, (?=at|more|less)|\ba (?=number|path|list)", "", text)
     text = re.sub(r"at least (\S+) and at most (\S+)", r"\1 to \2", text)
     for words, sign in (("at least ", "≥ "), ("at most ", "≤ "), ("more than ", "> "), ("less than ", "< ")):
         text = text.replace(words, sign)
-    return text.replace(" and < ", ", < ").replace(" and ≤ ", ", ≤ ").replace("true or false", "true, false")
-
-
-def _default(place: Place, node: dict[str, Any]) -> str:
-    if "default" not in node:
-        parents = [parent.schema for parent in places() if parent.path == place.path[:-1]]
-        name = default_name(parents[0]) if place.variant and parents else None
-        if place.path[-1] == "name" and name in choices(node):
-            return f"`{name}`"
-        return "**required**"
-    default = node["default"]
-    if variants(node):
-        return f"`name: {default['name']}`"
-    if isinstance(default, dict):
-        return "`{}`" if {"type": "null"} in place.schema.get("anyOf", []) else ""
-    return f"`{default if isinstance(default, str) else json.dumps(default)}`"
+    return text.replace(" and < ", ", < ").replace(" and ≤ ", ", ≤ ")
 
 
 if __name__ == "__main__":
