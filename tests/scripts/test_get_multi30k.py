@@ -217,12 +217,6 @@ def test_table_covers_every_split_form_and_language(script: ModuleType) -> None:
     assert {name: content.lines for name, content in script.CONTENTS.items()} == expected
 
 
-def test_the_readme_gives_the_same_checksums(script: ModuleType) -> None:
-    readme = (Path(__file__).resolve().parents[2] / "data" / "README.md").read_text(encoding="utf-8")
-    for name, content in script.CONTENTS.items():
-        assert f"    {content.sha256}  {name.removeprefix('raw/')}\n" in readme
-
-
 def test_real_files_are_right(script: ModuleType, shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "multi30k"
     assert script.main(["--output", str(tmp_path / "multi30k"), "--from", str(source)]) == 0
