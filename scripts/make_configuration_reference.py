@@ -82,7 +82,7 @@ configuration like any other.
 # yaml-language-server: $schema=schema.json
 ```
 
-In the tables, the default is bold, and numbers are whole unless they say "number".
+In the lists, the default is bold, and numbers are whole unless they say "number".
 """
 
 
@@ -119,7 +119,7 @@ def _section(place: Place) -> Iterable[str]:
 
 
 def _keys(path: KeyPath, variant: str) -> Iterable[str]:
-    """A table of the section's own keys, those that it shares with a section before it, and the sections below."""
+    """A list of the section's own keys, those that it shares with a section before it, and the sections below."""
     here = [place for place in places() if place.path[:-1] == path and place.variant == variant]
     if variant:
         (named,) = [place for place in here if place.path[-1] == "name"]
@@ -129,7 +129,8 @@ def _keys(path: KeyPath, variant: str) -> Iterable[str]:
     keys = [place for place in here if place not in sections]
     new = [place for place in keys if _first_like(place) == place]
     if new:
-        yield "\n".join(["| Key | Values | Meaning |", "| --- | --- | --- |", *map(_row, new)]) + "\n"
+        items = "".join(f"- `{place.path[-1]}` ({_values(place)}): {_description(place)}\n" for place in new)
+        yield re.sub(r"(?<![/`])<[/A-Za-z]+>", r"`\g<0>`", items)  # such as <BT>, which would be a tag of HTML
     shared = [(place, _first_like(place)) for place in keys if place not in new]
     for section in dict.fromkeys(_name_of(first) for _, first in shared):
         names = ", ".join(f"`{place.path[-1]}`" for place, first in shared if _name_of(first) == section)
@@ -160,11 +161,6 @@ def _about(place: Place) -> tuple[str, str, str]:
 def _name_of(place: Place) -> str:
     """The section of a key."""
     return f"`{dotted(place.path[:-1])}`{f', {place.variant}' if place.variant else ''}"
-
-
-def _row(place: Place) -> str:
-    cells = [f"`{place.path[-1]}`", _values(place), _description(place)]
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _description(place: Place) -> str:
