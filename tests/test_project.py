@@ -1,7 +1,6 @@
 """What others join by says the same as the project: workflow, hooks, citation, forms, and the versions of linters."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -66,10 +65,3 @@ def test_forms_ask_for_what_they_need() -> None:
         asked = [part for part in form["body"] if part["type"] != "markdown"]
         assert len({part["id"] for part in asked}) == len(asked)
         assert any(part.get("validations") == {"required": True} for part in asked)
-
-
-def test_links_of_the_policies_lead_somewhere() -> None:
-    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    for file, place in re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", text):
-        headings = re.findall(r"^#+ (.*)$", (ROOT / Path(file)).read_text(encoding="utf-8"), re.MULTILINE)
-        assert not place or place in {re.sub(r"\W+", "-", heading.lower()) for heading in headings}

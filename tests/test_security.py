@@ -131,14 +131,6 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     assert f"format {VERSION}" in PAGE
 
 
-def test_tests_that_the_page_names_exist() -> None:
-    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
-    assert len(named) >= 10
-    for file, function in named:
-        text = (ROOT / file).read_text(encoding="utf-8")
-        assert not function or f"def {function}(" in text, f"{file}::{function}"
-
-
 def test_permissions_are_those_that_the_user_asks_for(tmp_path: Path) -> None:
     """A new file has what the umask leaves; one that is replaced hands on what it had, never more in between."""
     former = os.umask(0o077)
