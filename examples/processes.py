@@ -3,12 +3,12 @@
 
     python examples/processes.py --model MODEL --input test.en --output test.de --workers 4
 
-The translator is loaded once, to find mistakes early, and pickled as the path of its model: each worker loads that
-file for itself. `nmt-translate` does the same with torchrun, and can be stopped and resumed; this is for programs that
-have a pool anyway.
+The translator is pickled as the path of its model, and each worker loads that file for itself. `nmt-translate` does the
+same with torchrun, and can be stopped and resumed; this is for programs that have a pool anyway.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from multiprocessing import get_context
@@ -17,8 +17,9 @@ from typing import TextIO
 
 import torch
 
-from nmt import Translator, UserError
-from nmt.cli.outputs import check_output, opened_for_writing
+from nmt import Translator
+from nmt.cli.common import run
+from nmt.cli.outputs import opened_for_writing
 
 LINES = 2000  # in a task
 
@@ -46,19 +47,15 @@ def main() -> None:
         parser.add_argument(name, type=kind, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    try:
-        check_output("--output", options.output, others=[("--input", options.input)])
-        translator = Translator.load(options.model)
-        with (
-            options.input.open(encoding="utf-8", newline="\n") as source,
-            get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
-            opened_for_writing(options.output) as file,  # which is there when all is translated
-        ):
-            for translations in pool.imap(translate, tasks(source)):  # in order
-                file.write("".join(f"{text}\n" for text in translations).encode("utf-8"))
-    except (UserError, OSError, ValueError) as problem:
-        parser.error(str(problem))
+    translator = Translator.load(options.model)
+    with (
+        options.input.open(encoding="utf-8", newline="\n") as source,
+        get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
+        opened_for_writing(options.output) as file,  # complete or not at all
+    ):
+        for translations in pool.imap(translate, tasks(source)):  # in order
+            file.writelines(f"{text}\n".encode() for text in translations)
 
 
 if __name__ == "__main__":  # which the workers import too
-    main()
+    sys.exit(run("processes.py", main))

@@ -19,7 +19,7 @@ import torch
 
 from nmt import Translator
 from nmt.cli.common import run
-from nmt.cli.outputs import check_output, opened_for_writing
+from nmt.cli.outputs import opened_for_writing
 from nmt.data.corpus import read_lines
 
 LINES = 2000  # in a batch; within it, lines of similar length are translated together
@@ -43,7 +43,6 @@ def main() -> None:
         parser.add_argument(name, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    check_output("--output", options.output, others=[("--input", Path(options.input))])
     translator = Translator.load(options.model)
 
     rows = [{"line": number, "text": line} for number, line in enumerate(read_lines(Path(options.input)))]

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from nmt import Translator
 from nmt.cli.common import run
-from nmt.cli.outputs import check_output, opened_for_writing
+from nmt.cli.outputs import opened_for_writing
 from nmt.data.corpus import read_lines
 
 LINES = 20_000  # in a task
@@ -30,7 +30,6 @@ def main() -> None:
     for name in ("--model", "--input", "--output"):
         parser.add_argument(name, required=True)
     options = parser.parse_args()
-    check_output("--output", options.output, others=[("--input", Path(options.input))])
     translator = Translator.load(options.model)
     rows = [*enumerate(read_lines(Path(options.input)))]
 
