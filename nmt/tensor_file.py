@@ -6,6 +6,7 @@ models or training, which decide what the names mean.
 """
 
 import json
+import math
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from nmt.files import new_digest, written_atomically
 VERSION = "1"  # of the format; increased when an older toolkit would misread a file
 LARGEST_HEADER = 1 << 23  # bytes; training 100 layers takes less than half a MiB
 _HEADER, _DIGEST = "nmt-toolkit", "digest"
+_MOST_NUMBERS = 2**63 - 1  # of a tensor in PyTorch, sizes of 0 left out
 _LENGTH = 8  # bytes before the header, which give its length
 _TYPES = {
     "BOOL": torch.bool,
@@ -152,6 +154,8 @@ def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dic
     texts = json.loads((header.pop("__metadata__", None) or {}).get(_HEADER, "{}"))
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("its texts are not text")
+    if any(math.prod(filter(None, entry["shape"])) > _MOST_NUMBERS for entry in header.values()):
+        raise ValueError("the shape of a tensor overflows")  # beside a size of 0, which leaves it no values
     entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
     return texts, {name: DeclaredTensor(_TYPES[entry["dtype"]], tuple(entry["shape"])) for name, entry in entries}
 

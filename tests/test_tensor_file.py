@@ -145,7 +145,7 @@ def test_what_is_no_header_is_refused(header: Any, tmp_path: Path) -> None:
         read_tensors(path, kind="model")
 
 
-@pytest.mark.parametrize("shape", [[0, *[1] * 1000], [1 << 62, 2, 0]], ids=["many axes", "beyond counting"])
+@pytest.mark.parametrize("shape", [[0, *[1] * 1000], [1 << 62, 2, 0], [0, 1 << 63]])
 def test_a_shape_that_no_tensor_has(shape: list[int], path: Path) -> None:
     """Without bytes, so that safetensors takes it."""
     texts = {"kind": "model", "version": "1"}

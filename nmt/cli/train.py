@@ -28,9 +28,10 @@ def parser() -> Parser:
     made = Parser(
         PROGRAM,
         description="Train a translation model from one configuration file.",
-        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, or a training that "
-        "diverged, 128 + N stopped by signal N, once training has begun with the state saved, 1 a failure of the "
-        "program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train and these options.",
+        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, a training that "
+        "diverged, or memory or a disk that is too small, 128 + N stopped by signal N, once training has begun with "
+        "the state saved, 1 a failure of the program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train "
+        "and these options.",
     )
     made.add_argument(
         "--config",

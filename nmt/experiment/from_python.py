@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from nmt.config.yaml_text import write_yaml
-from nmt.errors import UserError
+from nmt.errors import UserError, refuse
 from nmt.experiment.request import read_request
 from nmt.experiment.training import Trained, run
 from nmt.signals import Interrupted
@@ -53,10 +53,11 @@ def train(
     for name, flag in (("resume", resume), ("overwrite", overwrite)):
         if not isinstance(flag, bool):  # a text such as "no" would be true, and replace a run
             raise UserError(f"{name} is {flag!r}; it must be True or False")
+    options = _as_options({} if settings is None else settings)
     paths = [None if path is None else Path(path) for path in (output, init_from)]
     request = read_request(
         Path(config),
-        settings=[_as_option(key, value) for key, value in (settings or {}).items()],
+        settings=options,
         output=paths[0],
         init_from=paths[1],
         resume=resume,
@@ -73,10 +74,21 @@ def train(
         raise SystemExit(interruption.exit_code) from None
 
 
-def _as_option(key: str, value: Any) -> str:
-    """A setting as the command has it: "KEY=VALUE" with VALUE in YAML."""
-    plain = json.loads(json.dumps(value, default=_plain))
-    return f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n")
+def _as_options(settings: Mapping[str, Any]) -> list[str]:
+    """The settings as the command has them: "KEY=VALUE" with VALUE in YAML. Raises UserError with all problems."""
+    if not isinstance(settings, Mapping):
+        raise UserError(f"settings is {settings!r}; it must be a mapping of keys to values")
+    options, problems = [], []
+    for key, value in settings.items():
+        if section := next((other for other in settings if str(key).startswith(f"{other}.")), None):
+            problems.append(f"settings: {key} is part of {section}, which is given, too; give one of the two")
+        try:
+            plain = json.loads(json.dumps(value, default=_plain))
+            options.append(f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n"))
+        except (TypeError, ValueError) as error:
+            problems.append(f"settings: {key} is {value!r}, which a configuration cannot hold ({error})")
+    refuse(problems)
+    return options
 
 
 def _plain(value: Any) -> Any:

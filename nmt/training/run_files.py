@@ -4,6 +4,8 @@ A folder without a state has nothing to lose only if it holds no more than a run
 its state. Anything else is a model, a record of one, or somebody else's file.
 """
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +27,15 @@ _CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
 def checkpoint_name(update: int) -> str:
     """The name of the checkpoint of that update."""
     return f"update-{update:08d}.safetensors"
+
+
+def check_files(path: Path) -> None:
+    """Raise OSError where a folder has the name of a file that a run writes."""
+    single = (CONFIG, LOG, METRICS, BEST, ORIGIN, *STATES)
+    several = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
+    for file in [*(path / name for name in single), *several]:
+        if file.is_dir() and not file.is_symlink():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
 
 
 def has_state(path: Path) -> bool:
@@ -68,20 +79,20 @@ def at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
     """The names of files in a folder without a state that a new run must keep.
 
     `text` is the configuration to be written; `cache` a folder, perhaps inside this one, that an earlier start may have
-    filled. An earlier start has left a lock.
+    filled. An earlier start has left a lock. Raises OSError for a file that cannot be read, and so may be anything.
     """
     ours = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
     if cache is not None:
         beside = {cache.absolute(), *cache.absolute().parents}
         ours |= {file for file in _inside(path) if file.absolute() in beside}
-    config = _text(path / CONFIG)
+    config = _content(path / CONFIG)
     if (path / LOCK).exists():
         ours |= {path / LOG, path / ORIGIN, *_events(path)}
-        if '"valid"' not in _text(path / METRICS):  # a run saves its state before it validates
+        if b'"valid"' not in _content(path / METRICS):  # a run saves its state before it validates
             ours.add(path / METRICS)
         if _is_written_by_a_run(config):
             ours.add(path / CONFIG)
-    if config == text:
+    if config == text.encode():
         ours.add(path / CONFIG)
     return _names(path, ours)
 
@@ -97,20 +108,19 @@ def _names(path: Path, ours: set[Path]) -> list[str]:
     return [file.relative_to(path).as_posix() for file in inside if file not in ours]
 
 
-def _is_written_by_a_run(config: str) -> bool:
+def _is_written_by_a_run(config: bytes) -> bool:
     try:
-        return dump_config(parse_config(config)) == config
-    except UserError:
+        return dump_config(parse_config(config.decode())).encode() == config
+    except (UnicodeDecodeError, UserError):
         return False
 
 
-def _text(path: Path) -> str:
-    """The text of a file, with its line ends; empty if it cannot be read."""
+def _content(path: Path) -> bytes:
+    """The content of a file; empty if there is none. Raises OSError for a file that cannot be read."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError):
-        return ""
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _events(path: Path) -> list[Path]:

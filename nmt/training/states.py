@@ -3,6 +3,7 @@
 It knows what a state says about a run, and the run's files; `checkpoint` writes and reads the state itself.
 """
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nmt.config import Config
-from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import rename
+from nmt.config import Config, differences, dump_config, moved_files, parse_config
+from nmt.errors import DamagedFile, UserError, collected, counted
+from nmt.files import rename, written_atomically
+from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.products import onednn_is_exact
 from nmt.processes import Processes
@@ -50,15 +52,22 @@ class SavedStates:
     def start(self, state: State | None, log: Log) -> Progress:
         """Put back what `state` holds, and return how far the run had come; None: the run begins.
 
-        To be called in all processes. Raises UserError for a run that began with other data: its weights stand for
-        other pieces, and its position for other batches.
+        To be called in all processes. Raises UserError for a state of another configuration, or of a run that began
+        with other data: its weights stand for other pieces, and its position for other batches.
         """
         rank = self.processes.rank
         if state is None:
             if rank:
                 seed_process(self.config.seed, rank, 0)
             return Progress()
-        if state.numbers.get("data") != self.data:
+        config = parse_config(state.numbers["config"])
+        if moved_files(config, self.config) is None:
+            changes = "\n  ".join(differences(config, self.config))
+            raise UserError(
+                f"{state.path}: belongs to a run of another configuration; put the state of this run back, or give "
+                f"another --output. The differences:\n  {changes}"
+            )
+        if state.numbers["data"] != self.data:
             raise UserError(
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
@@ -79,9 +88,33 @@ class SavedStates:
         self.schedule.restore(state.numbers["schedule"])
         self.update, self._kept = progress.update, progress.kept(self.config.training)
         log(f"resuming after update {progress.update:,}")
-        if self.processes.is_first and progress.finished is not None:
-            self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
+        if self.processes.is_first:
+            if progress.finished is not None:
+                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
+            if progress.best:
+                self._restore_best(progress, log)
         return progress
+
+    def _restore_best(self, progress: Progress, log: Log) -> None:
+        """Copy a missing or damaged best model from its checkpoint, which has the same bytes.
+
+        In a finished run it may have been an average of checkpoints, which is not computed again.
+        """
+        problems: list[str] = []
+        with collected(problems):
+            load_model(self.folder.best_path)
+        if not problems:
+            return
+        checkpoint = self.folder.checkpoint_path(progress.best[0].update)
+        if progress.finished is not None and self.config.training.average_best > 1:
+            problems.append(f"it may have been an average of checkpoints, the best of which is {checkpoint}")
+        with collected(problems):
+            load_model(checkpoint)
+        if len(problems) == 1:
+            with checkpoint.open("rb") as model, written_atomically(self.folder.best_path, "wb") as copy:
+                shutil.copyfileobj(model, copy)
+            problems.append(f"restored from {checkpoint}")
+        log(f"warning: {'; '.join(problems)}")
 
     def write(self, progress: Progress, records: Records | None, *, where: str) -> None:
         """Write the state, and keep the one before it; to be called in all processes, the first of which has records.
@@ -92,6 +125,7 @@ class SavedStates:
             "progress": progress.as_json(self.processes),
             "schedule": self.schedule.state(),
             **({} if records is None else records.saved()),
+            "config": dump_config(self.config),
             "data": self.data,
             "surroundings": self._surroundings(),
         }
@@ -156,6 +190,11 @@ def _first_readable(folder: RunFolder, log: Log) -> State | None:
         except DamagedFile as error:
             problems.append(str(error))
             continue
+        except UserError as error:
+            if path == folder.state_path and folder.previous_state_path.exists():
+                former = f"without this file the run goes on from {folder.previous_state_path}"
+                raise UserError(f"{error}; {former}") from error
+            raise
         if problems:
             rename(path, folder.state_path)
             update = state.numbers["progress"]["update"]

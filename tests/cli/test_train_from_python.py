@@ -89,8 +89,9 @@ def test_numbers_of_numpy_and_paths_are_values(tmp_path: Path, tiny: Path) -> No
 @pytest.mark.parametrize(
     ("more", "raised"),
     [
-        ({"settings": ["seed=3"]}, AttributeError),
-        ({"settings": {"seed": {1}}}, TypeError),
+        ({"settings": ["seed=3"]}, nmt.UserError),
+        ({"settings": {"seed": {1}}}, nmt.UserError),
+        ({"settings": {"training.optimizer": {"name": "adam"}, "training": {}}}, nmt.UserError),
         ({"output": 5}, TypeError),
         ({"config": {"name": "x"}}, TypeError),
         ({"overwrite": "no"}, nmt.UserError),

@@ -136,7 +136,7 @@ def test_a_start_that_was_killed_before_its_first_state_is_begun_again(tmp_path:
         ("checkpoints/500", "mine"),
         ("notes.txt", "mine"),
         ("tensorboard/events.out.tfevents.1700000000.host.7.0", "of another program"),
-        ("metrics.jsonl", '{"step": 9, "split": "valid", "loss": 1.5}\n'),
+        ("metrics.jsonl", '{"step": 9, "split": "valid", "loss": 1.5, "note": "caf\xe9"}\n'),
         ("config.yaml", "# my comments\nname: run\n"),
     ],
 )
@@ -147,12 +147,12 @@ def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, c
     if begun:
         leave(RunFolder.open(path, config(), resume=False))
     (path / name).parent.mkdir(exist_ok=True)
-    (path / name).write_text(content, encoding="utf-8")
+    (path / name).write_text(content, encoding="latin-1")
     before = sorted(path.rglob("*"))
     for resume in (True, False):
         with pytest.raises(UserError, match=f"found {name}.*--overwrite"):
             RunFolder.open(path, config(), resume=resume)
-        assert (path / name).read_text(encoding="utf-8") == content
+        assert (path / name).read_text(encoding="latin-1") == content
         assert sorted(path.rglob("*")) == before
     (path / "zzz").touch()  # beside others, too
     with pytest.raises(UserError) as raised:
@@ -174,6 +174,17 @@ def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_pat
     leave(RunFolder.open(path, config(), resume=False, config_file=path / "config.yaml"))
     (tmp_path / "mine.yaml").write_bytes(b"name: run\n")
     leave(RunFolder.open(path, config(seed=2), resume=False, config_file=tmp_path / "mine.yaml"))
+
+
+@pytest.mark.parametrize(
+    "name", ["best.safetensors", "metrics.jsonl", "state.1.safetensors", "checkpoints/update-00000009.safetensors"]
+)
+def test_a_folder_in_the_place_of_a_file_is_found_at_once(tmp_path: Path, name: str) -> None:
+    path = with_state(tmp_path / "run", config())
+    (path / name).mkdir()
+    for options in ({"resume": True}, {"resume": False, "overwrite": True}):
+        with pytest.raises(UserError, match=f"{name}: the output folder cannot be written"):
+            RunFolder.open(path, config(), **options)
 
 
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:

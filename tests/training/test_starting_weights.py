@@ -74,6 +74,13 @@ def refusals(new: Config, first: Origin) -> list[str]:
     return [f"{'.'.join(map(str, problem.path))}: {problem.message.removesuffix(ending)}" for problem in problems]
 
 
+def test_a_model_without_a_subword_model(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    file = origin(tmp_path / "model", vocabularies).model
+    save_model(tmp_path / "damaged", file._replace(source_subwords=b"pieces"))
+    with pytest.raises(UserError, match=r"damaged: damaged: its subword model is not a sentencepiece model"):
+        load_origin(tmp_path / "damaged")
+
+
 def test_everything_is_inherited_but_sampling(tmp_path: Path, vocabularies: list[Subwords]) -> None:
     """Subword sampling is a way to train: the new configuration alone decides about it."""
     subwords = {"type": "unigram", "size": 16, "lowercase": True, "sampling": {"alpha": 0.1}}

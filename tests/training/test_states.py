@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from nmt.config import Config
 from nmt.config.schema import MovingAverageConfig, PlateauSchedule
-from nmt.errors import DamagedFile, UserError
+from nmt.errors import UserError
+from nmt.ops.computing import Computing
 from nmt.processes import ALONE, Processes
 from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state, seed_process
@@ -159,6 +160,16 @@ def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int
     assert resumed(folder, config=config, schedule=build_schedule(config.training))[2] == log[1:]
 
 
+def test_a_state_of_another_configuration_is_refused(folder: RunFolder) -> None:
+    write_two(folder)
+    optimizer = CONFIG.training.optimizer.model_copy(update={"learning_rate": 0.5})
+    training = CONFIG.training.model_copy(update={"optimizer": optimizer})
+    with pytest.raises(UserError, match=r"state\.safetensors: belongs to .*\n  training\.optimizer\.learning_rate: "):
+        resumed(folder, config=CONFIG.model_copy(update={"training": training}))
+    elsewhere = CONFIG.data.model_copy(update={"cache_folder": Path("elsewhere")})
+    resumed(folder, config=CONFIG.model_copy(update={"data": elsewhere}))
+
+
 def test_other_data_is_refused(folder: RunFolder) -> None:
     write_two(folder)
     with pytest.raises(UserError, match="are no longer those that this run began with; put them back"):
@@ -168,7 +179,7 @@ def test_other_data_is_refused(folder: RunFolder) -> None:
 @pytest.mark.parametrize(
     ("name", "there", "here"),
     [("PyTorch", "9.8", "9.9"), ("device", "cpu", "meta"), ("oneDNN", "True", "False"),
-     ("fused kernels", "True", "False"), ("precision", "float32", "bfloat16")],
+     ("precision", "float32", "bfloat16")],
 )  # fmt: skip
 def test_changed_surroundings_are_named(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, name: str, there: str, here: str
@@ -176,7 +187,6 @@ def test_changed_surroundings_are_named(
     monkeypatch.setattr(torch, "__version__", "9.8")
     monkeypatch.setattr("nmt.training.states.onednn_is_exact", lambda: True)
     write_two(folder)
-    changes: dict[str, Any] = {}
     if name == "PyTorch":
         monkeypatch.setattr(torch, "__version__", "9.9")
     elif name == "device":
@@ -184,9 +194,9 @@ def test_changed_surroundings_are_named(
     elif name == "oneDNN":
         monkeypatch.setattr("nmt.training.states.onednn_is_exact", lambda: False)
     else:
-        change = {"kernels": "plain"} if name == "fused kernels" else {"precision": "bfloat16"}
-        changes["config"] = CONFIG.model_copy(update={"training": CONFIG.training.model_copy(update=change)})
-    _, _, log = resumed(folder, **changes)
+        computing = Computing(True, torch.bfloat16)
+        monkeypatch.setattr("nmt.training.states.chosen_computing", lambda *_: computing)
+    _, _, log = resumed(folder)
     assert warnings(log) == [f"warning: {name} was {there} and is {here}: the run continues, but not bit for bit"]
 
 
@@ -295,7 +305,8 @@ def test_a_file_of_another_kind_in_place_of_the_newest_stays(folder: RunFolder) 
     write_two(folder)
     write_tensors(folder.state_path, {}, kind="model", texts={})
     before = folder.state_path.read_bytes()
-    with pytest.raises(UserError, match="not a training state of this toolkit, but a model"):
+    hint = rf"without this file the run goes on from {folder.previous_state_path}"
+    with pytest.raises(UserError, match=f"not a training state of this toolkit, but a model; {hint}"):
         saved_state(folder, ALONE, print)
     assert folder.state_path.read_bytes() == before
 
@@ -335,12 +346,3 @@ def test_a_long_moving_average_is_restored_in_float64(folder: RunFolder) -> None
     for name, weight in again.average.weights.items():
         assert weight.dtype == torch.float64
         assert torch.equal(weight, writing.average.weights[name])
-
-
-def test_a_state_without_the_average_that_the_run_has(folder: RunFolder) -> None:
-    plain = CONFIG.training.model_copy(update={"moving_average": None})
-    replace(states(folder), config=CONFIG.model_copy(update={"training": plain})).write(
-        Progress(update=4), RECORDS, where=""
-    )
-    with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it \('weight'"):
-        resumed(folder, config=AVERAGING)
