@@ -1,4 +1,5 @@
-"""Every decoder with every score and scope against the oracle in NumPy, to 1e-10: contexts and states as well.
+"""Decoders, scores, and scopes against the oracle in NumPy, to 1e-10: contexts and states as well. The fast tests have
+every two of them, and every encoder and initial state; the slow ones every combination.
 
 tests/oracle has the oracle, and compares what a model makes of all this: probabilities, gradients, searches.
 """
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.conftest import COMBINATIONS, ONE_OF_EACH_PAIR
+from tests.models.conftest import COMBINATIONS, EVERY_TWO_PARTS
 from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
@@ -147,27 +148,24 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
 }
 
 
+DEEP = {"layers": 3, "layer_normalization": True}
+
+
 @pytest.mark.parametrize(
-    ("name", "deep"),
-    [
-        *((name, False) for name in COMBINATIONS),
-        *(pytest.param(name, True, marks=pytest.mark.slow) for name in ONE_OF_EACH_PAIR),
-    ],
+    "name", [name if name in EVERY_TWO_PARTS else pytest.param(name, marks=pytest.mark.slow) for name in COMBINATIONS]
 )
-def test_every_combination(
-    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str, deep: bool
-) -> None:
-    """With one GRU layer; one for each decoder and score also with three layers, of LSTMs where the decoder has them,
-    and layer normalization."""
-    combination = COMBINATIONS[name]
-    decoder = dict(combination["decoder"])
-    if deep:
-        decoder |= {
-            "layers": 3,
-            "layer_normalization": True,
-            "cell": "gru" if decoder["type"] == "conditional_gru" else "lstm",
-        }
-    changes = {**combination, "decoder": decoder}
+def test_every_combination(make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str) -> None:
+    """With one GRU layer."""
+    compare(make_model(**COMBINATIONS[name]), resolve(**COMBINATIONS[name]), batch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY_TWO_PARTS)
+def test_deep_decoders(make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str) -> None:
+    """With layer normalization and three layers, of LSTMs where the decoder has them."""
+    decoder = COMBINATIONS[name]["decoder"]
+    cell = "gru" if decoder["type"] == "conditional_gru" else "lstm"
+    changes = {**COMBINATIONS[name], "decoder": {**decoder, **DEEP, "cell": cell}}
     compare(make_model(**changes), resolve(**changes), batch)
 
 
@@ -206,29 +204,41 @@ def compare(model: Seq2Seq, settings: Changes, batch: Batch) -> None:
     with torch.no_grad():
         outputs = model(*batch)
         log_probabilities = torch.log_softmax(functional.linear(outputs.vectors, model.output_weight), dim=-1)
-        for row, steps in enumerate(expected):
-            close(log_probabilities[row], np.array([step.log_probabilities for step in steps]))
-            same_weights(outputs.weights[row], np.array([step.weights for step in steps]))
-        by_steps(model, batch, expected)
+        stepwise = by_steps(model, batch)
+    for row, steps in enumerate(expected):
+        log_probabilities_expected, weights_expected = of_all(steps, "log_probabilities"), of_all(steps, "weights")
+        close(log_probabilities[row], log_probabilities_expected)
+        same_weights(outputs.weights[row], weights_expected)
+        close(stepwise["log-probabilities"][row], log_probabilities_expected)
+        same_weights(stepwise["weights"][row], weights_expected)
+        close(stepwise["contexts"][row], of_all(steps, "context"))
+        close(
+            stepwise["states"][row], np.array([np.concatenate([*map(np.concatenate, step.states)]) for step in steps])
+        )
 
 
-def by_steps(model: Seq2Seq, batch: Batch, expected: list[list[Step]]) -> None:
+def of_all(steps: list[Step], name: str) -> Vector:
+    return np.array([getattr(step, name) for step in steps])
+
+
+def by_steps(model: Seq2Seq, batch: Batch) -> dict[str, Tensor]:
+    """What a model computes step by step, each (batch, target_length, …); a state is all vectors of all layers."""
     seen: list[tuple[Tensor, Tensor]] = []
     handle = model.decoder.attention.register_forward_hook(lambda module, inputs, result: seen.append(result))
-    state = model.start(batch[0], batch[1])
-    for position, tokens in enumerate(batch[2].unbind(1)):
-        log_probabilities, state = model.step(tokens, state)
-        contexts, alphas = seen[-1]
-        for row, steps in enumerate(expected):
-            step = steps[position]
-            close(log_probabilities[row], step.log_probabilities)
-            close(contexts[row, 0], step.context)
-            same_weights(alphas[row], step.weights[None])
-            for layer, expected_layer in zip(state.decoder.layers, step.states, strict=True):
-                for part, expected_part in zip(layer, expected_layer, strict=True):
-                    close(part[row], expected_part)
+    state, log_probabilities, states = model.start(batch[0], batch[1]), [], []
+    for tokens in batch[2].unbind(1):
+        of_step, state = model.step(tokens, state)
+        log_probabilities.append(of_step)
+        states.append(torch.cat([vector for layer in state.decoder.layers for vector in layer], dim=1))
     handle.remove()
     assert len(seen) == batch[2].size(1)
+    contexts, weights = zip(*seen, strict=True)
+    return {
+        "log-probabilities": torch.stack(log_probabilities, dim=1),
+        "weights": torch.cat(weights, dim=1),
+        "contexts": torch.cat(contexts, dim=1),
+        "states": torch.stack(states, dim=1),
+    }
 
 
 def close(result: Tensor, expected: Vector) -> None:

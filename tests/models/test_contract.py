@@ -1,8 +1,6 @@
-"""What training and search rely on, for every allowed combination of decoder, score and scope: padding has no weight
-and is not read, and search may stop, copy and reorder a state at any step.
-
-That a sentence does not notice its neighbors is shown, for all of them, by the oracle in test_against_numpy.py, which
-knows no batches; here, to 1e-12, for one combination of each decoder and score.
+"""What training and search rely on, for every two of a decoder, a score, and a scope that go together: padding has no
+weight and is not read, a sentence does not notice its neighbors, and search may stop, copy, and reorder a state at any
+step.
 """
 
 from collections.abc import Callable
@@ -12,35 +10,33 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.seq2seq import SearchState, Seq2Seq
-from tests.models.conftest import COMBINATIONS, ONE_OF_EACH_PAIR
+from nmt.models.seq2seq import Seq2Seq
+from tests.models.conftest import COMBINATIONS, EVERY_TWO_PARTS
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
 Changes = dict[str, Any]
 
 
+@pytest.fixture(scope="module", params=EVERY_TWO_PARTS)
+def combination(request: pytest.FixtureRequest) -> Changes:
+    return COMBINATIONS[request.param]
+
+
 @pytest.fixture(scope="module")
-def built() -> dict[str, Seq2Seq]:
-    """The models of combinations, which no test here changes, by what they are."""
-    return {}
-
-
-@pytest.fixture
-def model(make_model: MakeModel, combination: Changes, built: dict[str, Seq2Seq]) -> Seq2Seq:
-    name = repr(combination)
-    if name not in built:
-        built[name] = make_model(**combination)
-    return built[name]
+def model(make_model: MakeModel, combination: Changes) -> Seq2Seq:
+    return make_model(**combination)
 
 
 @torch.no_grad()
-def test_weights(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
-    """Exactly 0 at padding, never negative, and of the sum that the scope promises."""
-    weights = model(*batch).weights
-    sums = weights.sum(-1)
+def test_padding(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
+    """Weights are exactly 0 at padding, never negative, and of the sum that the scope promises; other ids at padding
+    change no bit."""
+    source, lengths, target_input = batch
+    together = model(*batch)
+    weights, sums = together.weights, together.weights.sum(-1)
     assert (weights >= 0).all()
-    for row, length in enumerate(batch[1].tolist()):
+    for row, length in enumerate(lengths.tolist()):
         assert not weights[row, :, length:].any()
     attention = combination["attention"]
     if attention["score"] == "none":
@@ -50,23 +46,16 @@ def test_weights(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
         assert (sums[2] == 1).all()  # the sentence of one token: p_t is that token, where the Gaussian is 1
     else:
         torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-12)
-
-
-@torch.no_grad()
-def test_other_ids_at_padding_change_no_bit(model: Seq2Seq, batch: Batch) -> None:
-    source, lengths, target_input = batch
     other = source.masked_fill(source == 0, 7)
     assert not torch.equal(other, source)
-    together, again = (model(ids, lengths, target_input) for ids in (source, other))
+    again = model(other, lengths, target_input)
     assert torch.equal(again.vectors, together.vectors)
     assert torch.equal(again.weights, together.weights)
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ONE_OF_EACH_PAIR)
-def test_a_sentence_does_not_notice_its_neighbors(make_model: MakeModel, batch: Batch, name: str) -> None:
+def test_a_sentence_does_not_notice_its_neighbors(model: Seq2Seq, batch: Batch) -> None:
     """Each sentence alone, without padding, gives what it gives in the batch."""
-    model = make_model(**COMBINATIONS[name])
     source, lengths, target_input = batch
     together = model(source, lengths, target_input)
     for row, length in enumerate(lengths.tolist()):
@@ -90,7 +79,7 @@ def test_a_mask_that_is_not_there_is_true_everywhere(model: Seq2Seq, batch: Batc
 
 @torch.no_grad()
 def test_select_expands_reorders_and_drops(model: Seq2Seq, batch: Batch) -> None:
-    """A beam of 2 is made, reordered, and the middle sentence dropped; each row goes on as if it had been alone.
+    """A beam of 2 is made, reordered, and the middle sentence dropped; each row goes on like a sentence of its own.
 
     Two words are read before the selection, so that what a score remembers differs between the rows.
     """
@@ -102,9 +91,8 @@ def test_select_expands_reorders_and_drops(model: Seq2Seq, batch: Batch) -> None
     state = state.select(torch.tensor([[1, 0], [5, 5]]))
     for tokens in ([10, 11, 12, 13], [14, 15, 16, 17]):
         log_probabilities, state = model.step(torch.tensor(tokens), state)
-    histories = [(0, [9, 8, 10, 14]), (0, [2, 4, 11, 15]), (2, [9, 6, 12, 16]), (2, [9, 6, 13, 17])]
-    for row, (sentence, history) in enumerate(histories):
-        alone: SearchState = model.start(source[[sentence], : lengths[sentence]], lengths[[sentence]])
-        for token in history:
-            expected, alone = model.step(torch.tensor([token]), alone)
-        torch.testing.assert_close(log_probabilities[row], expected[0], rtol=0, atol=1e-12)
+    sentences, histories = [0, 0, 2, 2], [[9, 8, 10, 14], [2, 4, 11, 15], [9, 6, 12, 16], [9, 6, 13, 17]]
+    alone = model.start(source[sentences], lengths[sentences])
+    for of_step in torch.tensor(histories).unbind(1):
+        expected, alone = model.step(of_step, alone)
+    torch.testing.assert_close(log_probabilities, expected, rtol=0, atol=1e-12)
