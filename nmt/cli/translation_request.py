@@ -19,7 +19,7 @@ from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
 from nmt.cli.translate import PROGRAM
-from nmt.data.corpus import old_line_ends, read_lines, returns_inside
+from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
@@ -145,10 +145,10 @@ def _counted_lines(
     """The number of lines of the source, which those of the files beside it must have; None for what is read once."""
     lines = None
     with collected(problems):
-        lines = _count(source, warnings)
+        lines = _count(source)
     for name, keyword in BESIDE.items():
         with collected(problems):
-            count = _count(path := getattr(options, name), warnings)
+            count = _count(path := getattr(options, name))
             if count is not None and lines is not None and count != lines:
                 problems.append(
                     f"--{name} {path} has {counted(count, 'line')} and --input {source} has {lines:,}: line i of "
@@ -211,17 +211,6 @@ def _doubts(options: argparse.Namespace, source: Path | None, lines: int | None)
     return warnings
 
 
-def _count(path: Path | None, warnings: list[str]) -> int | None:
-    """The number of lines of a file, which is checked to its end; None if it can be read only once.
-
-    It warns if lines seem to end at carriage returns.
-    """
-    if path is None or is_device(path):
-        return None
-    lines = returns = 0
-    for line in read_lines(path):
-        lines += 1
-        returns += returns_inside(line)
-    if (warning := old_line_ends(str(path), returns, lines=lines)) is not None:
-        warnings.append(warning)
-    return lines
+def _count(path: Path | None) -> int | None:
+    """The number of lines of a file, which is checked to its end; None if it can be read only once."""
+    return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))

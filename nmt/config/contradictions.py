@@ -47,12 +47,6 @@ def doubts(config: Config) -> list[str]:
             "training.validation.lowercase is false with subwords.lowercase: what the model writes has no capital "
             "letters, which counts as wrong wherever the references have them"
         )
-    if config.training.vocabulary == "new" and validation.retain is not None:
-        warnings.append(
-            "training.validation.retain: with training.vocabulary: new, its limit is that of the model with its new "
-            "vocabulary, before it learns; the more pieces are new, the less this protects, as the first validation "
-            "shows"
-        )
     return warnings
 
 

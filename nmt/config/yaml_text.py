@@ -120,9 +120,8 @@ _Reader.add_constructor("tag:yaml.org,2002:int", lambda reader, node: int(node.v
 class _Writer(yaml.SafeDumper):
     """SafeDumper that quotes text which YAML 1.1 or this module's reader would take for something else."""
 
-
-class _QuickWriter(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
-    """The same in C, four times as fast. It refuses lone surrogates."""
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _represent_text(writer: Any, data: str) -> ScalarNode:
@@ -132,12 +131,10 @@ def _represent_text(writer: Any, data: str) -> ScalarNode:
     return node
 
 
-for _writer in (_Writer, _QuickWriter):
-    _writer.ignore_aliases = lambda writer, data: True  # type: ignore[method-assign]
-    _writer.add_representer(str, _represent_text)
+_Writer.add_representer(str, _represent_text)
 for _tag, _pattern, _first_letters in _SCALARS:
     _anchored = re.compile(f"^(?:{_pattern.pattern})$")
-    for _kind in (_Reader, _Writer, _QuickWriter):
+    for _kind in (_Reader, _Writer):
         _kind.add_implicit_resolver(_tag, _anchored, _first_letters)
 
 
@@ -249,8 +246,5 @@ def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
     With `on_one_line`, `{lists: [1, 2]}` is how sections and lists are written.
     """
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
-    options["default_flow_style"] = on_one_line
-    try:
-        return str(yaml.dump(value, Dumper=_QuickWriter, **options))
-    except UnicodeEncodeError:  # by a lone surrogate, which stands for a byte of a path that is not UTF-8
-        return str(yaml.dump(value, Dumper=_Writer, **options))
+    # Not the writer in C, which refuses lone surrogates: they stand for bytes of a path that is not UTF-8.
+    return str(yaml.dump(value, Dumper=_Writer, default_flow_style=on_one_line, **options))

@@ -169,7 +169,7 @@ def _digest(path: Path) -> str:
         with open(path, "rb", buffering=0) as file:
             return _Hashing(file).digest()
     except OSError as error:
-        raise UserError(_unreadable(path, error)) from None
+        raise UserError(unreadable(path, error)) from None
 
 
 class _Hashing(io.RawIOBase):
@@ -226,7 +226,7 @@ def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:
-        raise UserError(_unreadable(path, error)) from None
+        raise UserError(unreadable(path, error)) from None
 
 
 def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
@@ -250,21 +250,6 @@ def _check_utf16(name: str, beginning: bytes) -> None:
     raise UserError(f"{name}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
 
 
-def returns_inside(line: str) -> int:
-    """The carriage returns inside of a line; those at its end are left from other line ends."""
-    return line.rstrip("\r").count("\r") if "\r" in line else 0
-
-
-def old_line_ends(name: str, returns: int, *, lines: int) -> str | None:
-    """A warning about text with so many carriage returns inside of its `lines` that they must be line ends."""
-    if not 0 < lines <= returns:
-        return None
-    return (
-        f"{name}: has {counted(returns, 'carriage return')} inside of {counted(lines, 'line')}, and a line ends at a "
-        f"line feed alone; {_RETURNS}"
-    )
-
-
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
     return (
         f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; line i of one file must be "
@@ -272,7 +257,8 @@ def _unequal(source: Path, source_count: int, target: Path, target_count: int) -
     )
 
 
-def _unreadable(path: Path, error: OSError) -> str:
+def unreadable(path: Path, error: OSError) -> str:
+    """The message about a file that cannot be opened or read, with the nearest name where there is none."""
     if isinstance(error, FileNotFoundError):
         return nothing_at(path) or f"{path}: no such file"
     if isinstance(error, IsADirectoryError):

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import old_line_ends, read_lines, returns_inside
+from nmt.data.corpus import read_lines
 from nmt.errors import counted
 
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
@@ -92,7 +92,6 @@ FAULTS = {
 class FileCounts:
     """What was counted in the lines of a file; `first_` is the number of the first such line, 0 if there is none."""
 
-    returns: int = 0  # carriage returns inside of lines
     escaped: int = 0  # with an HTML entity that is a part of a word
     first_escaped: int = 0
     tabbed: int = 0
@@ -106,7 +105,6 @@ class FileCounts:
         if "\t" in line:
             self.tabbed += 1
             self.first_tabbed = self.first_tabbed or number
-        self.returns += returns_inside(line)
 
 
 @dataclass
@@ -220,7 +218,6 @@ def fault_warnings(counts: Counts, paths: Sequence[Paths], keys: Sequence[str], 
     for number, side in enumerate(("source", "target")):
         for files, corpus in zip(paths, counts.corpora, strict=True):
             path, lines, file = files[number], corpus.lines, getattr(corpus, side)
-            warnings.append(old_line_ends(str(path), file.returns, lines=lines))
             warnings.append(_warning(path, "tabbed", file.tabbed, lines, file.first_tabbed))
             warnings.append(_warning(path, "escaped", file.escaped, lines, file.first_escaped))
     trained = sum(corpus.pairs for corpus in counts.corpora[:train])

@@ -74,6 +74,7 @@ def plan_batches(
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
     """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches` and `mixed_rows`."""
+    weights = [files.weight for files in config.data.train]
     return plan_batches(
         corpus.source_lengths,
         corpus.target_lengths,
@@ -85,33 +86,7 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         batch_order=config.training.batch_order,
         seed=config.seed,
         epoch=epoch,
-        rows=_epoch_rows(corpus, config, epoch),
-    )
-
-
-def _epoch_rows(corpus: PairedIds, config: Config, epoch: int) -> Indices | None:
-    """The rows that an epoch reads; None: every row exactly once."""
-    weights = [files.weight for files in config.data.train]
-    return mixed_rows(corpus.sizes, weights, shuffle=config.training.shuffle, seed=config.seed, epoch=epoch)
-
-
-def unfilled(corpus: PairedIds, config: Config) -> str | None:
-    """What to tell where `sort_pairs` pairs of the first epoch, of mean length, do not fill a batch of tokens, so that
-    another `sort_pairs` would make larger ones; None where they do."""
-    training = config.training
-    pairs, size = training.sort_pairs, training.batch_size
-    if training.batch_by == "sentences" or pairs is None:
-        return None
-    longest = np.maximum(corpus.source_lengths, corpus.target_lengths)
-    if (rows := _epoch_rows(corpus, config, 0)) is not None:
-        longest = longest[rows]
-    tokens = float(longest.mean()) + 1
-    if pairs * tokens >= size or pairs >= len(longest):
-        return None
-    room = math.ceil(size / tokens)
-    return (
-        f"training.sort_pairs: {pairs:,} leaves batches unfilled: no batch has more pairs, and training.batch_size: "
-        f"{size:,} tokens has room for about {room:,} of this corpus; give more than that, or null"
+        rows=mixed_rows(corpus.sizes, weights, shuffle=config.training.shuffle, seed=config.seed, epoch=epoch),
     )
 
 

@@ -18,7 +18,6 @@ from nmt.config.schema import (
     ParallelFiles,
     SubwordsConfig,
     TrainingFiles,
-    changed,
     existing_models,
 )
 from nmt.data.alignments import check_alignments
@@ -32,7 +31,7 @@ from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
 # Parts of the cache keys
-_CHECKS = 3  # which lines and links are refused, and what is counted of the others
+_CHECKS = 4  # which lines and links are refused, and what is counted of the others
 _RECIPE = 1  # of training subword models
 _ENCODING = 1  # how text becomes ids
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model
@@ -166,13 +165,15 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
     hashes: dict[Path, str] = {}
     with collected(problems):
         hashes = digests(chain.from_iterable(map(_paths, files)))
-    if problems:  # reported with those of the other files
-        refuse([*problems, *_problems_of_texts(files, {}), *_problems_of_alignments(files, {})])
+    if problems:
+        _check_lines(files, hashes, problems)
     made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
     entry = cache / "corpora" / cache_key([_CHECKS, count, made_from])
     counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
     if counts is None:
-        counts = _counted(files, hashes, train=count)
+        _check_lines(files, hashes, problems)
+        texts = (read_pairs(*pair, expected=(hashes[pair[0]], hashes[pair[1]])) for pair in pairs)
+        counts = count_faults(texts, train=count)
         with built(entry) as (_, facts):
             facts.update(counts.facts())
 
@@ -206,37 +207,15 @@ def _paths(files: ParallelFiles) -> list[Path]:
     return [files.source, files.target, *([files.alignments] if files.alignments else [])]
 
 
-def _counted(files: Sequence[ParallelFiles], hashes: dict[Path, str], *, train: int) -> Counts:
-    """Read every line of all files, which must have these hashes. Raises UserError with all problems of all files."""
-    problems: list[str] = []
-    counts = Counts(0, [])
-    with collected(problems):
-        texts = (
-            read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
-        )
-        counts = count_faults(texts, train=train)
-    if problems or not all(corpus.lines for corpus in counts.corpora):
-        problems = _problems_of_texts(files, hashes) or problems
-    refuse([*problems, *_problems_of_alignments(files, hashes)])
-    return counts
-
-
-def _problems_of_texts(files: Sequence[ParallelFiles], hashes: dict[Path, str]) -> list[str]:
-    """Everything that is wrong with the files of text, which must have these hashes, if any."""
-    problems: list[str] = []
+def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
+    """Read every line of all files, which must have these hashes, if any. Raises UserError with all that is wrong."""
     with collected(problems):
         check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
-    return problems
-
-
-def _problems_of_alignments(files: Sequence[ParallelFiles], hashes: dict[Path, str]) -> list[str]:
-    """Likewise with the alignments."""
-    problems: list[str] = []
     for pair in files:
         if pair.alignments is not None:
             with collected(problems):
                 check_alignments((pair.source, pair.target), pair.alignments, expected=hashes)
-    return problems
+    refuse(problems)
 
 
 # ------------------------------------------------------------------------------------------------------ subword models
@@ -362,11 +341,6 @@ def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> Non
             subwords.sample(["a"], sampling=settings.sampling, seed=0)
         except ValueError as error:
             raise UserError(f"subwords.sampling: {error}; set it to null") from None
-    if changed(settings.sampling, "nbest_size") and all(subwords.of_merges for subwords in vocabularies):
-        raise UserError(
-            f"subwords.sampling.nbest_size: {settings.sampling.nbest_size} has no effect on a subword model of type "
-            "bpe, which is sampled by alpha alone; remove it"
-        )
 
 
 # ----------------------------------------------------------------------------------------------------------------- ids

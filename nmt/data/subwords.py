@@ -21,9 +21,10 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # typ
 from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[attr-defined]
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
+from nmt.data.corpus import unreadable
 from nmt.data.segmentation import DAMAGED, WORD_START, Segmenter, read_model
 from nmt.data.vocabulary import joiner_of, read_vocabulary, word_model
-from nmt.errors import UserError, nothing_at
+from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
 # sentencepiece drops training lines above some length, and its BPE trainer cannot handle words of 2 ** 16 characters or
@@ -65,7 +66,6 @@ class Subwords:
         settings = read_model(model)
         kind = settings.trainer_spec.model_type
         self.of_words = kind == TrainerSpec.WORD  # whether all pieces are whole words
-        self.of_merges = kind == TrainerSpec.BPE  # whether `sample` uses alpha only
         mark = joiner_of(settings) if self.of_words else None
         self.is_listed = mark is not None  # whether its words are those of a vocabulary, and not what it learned
         self.joiner = mark or ""  # the end of a piece that the next one continues, such as "@@"
@@ -120,10 +120,8 @@ class Subwords:
         """
         try:
             return Subwords(path.read_bytes())
-        except FileNotFoundError:
-            raise UserError(nothing_at(path) or f"{path}: no such file") from None
         except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+            raise UserError(unreadable(path, error)) from None
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 

@@ -5,7 +5,6 @@ from itertools import islice
 from nmt.config import Config
 from nmt.config.contradictions import doubts
 from nmt.data.corpus import read_lines
-from nmt.data.planning import unfilled
 from nmt.data.prepare import Prepared
 from nmt.data.subwords import Subwords
 from nmt.evaluation.text_warnings import format_warnings, normalized_warning
@@ -34,9 +33,9 @@ def doubts_of_start(request: Request) -> list[str]:
 
 
 def doubts_of_updates(request: Request, prepared: Prepared) -> list[str]:
-    """Of what only the corpus shows: batches that stay small, and a run too short for scheduled sampling."""
-    warnings = (unfilled(prepared.train, request.config), late(request.config, prepared.train))
-    return [warning for warning in warnings if warning is not None]
+    """Of what only the corpus shows: a run too short for scheduled sampling."""
+    warning = late(request.config, prepared.train)
+    return [] if warning is None else [warning]
 
 
 def doubts_of_references(config: Config, target: Subwords) -> list[str]:

@@ -20,14 +20,12 @@ import torch
 
 from nmt.cli.average import main as average
 from nmt.cli.shortlist import main as shortlist
-from nmt.cli.translate import main, parser
-from nmt.cli.translation_request import read_request
+from nmt.cli.translate import main
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
-from nmt.processes import Processes
 
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
@@ -395,27 +393,6 @@ def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, sour
     assert "standard input, line 3: not valid UTF-8" in message
     assert not output.exists()
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
-
-
-def test_a_warning_about_line_ends_of_old_macs(capsys, model: Path, source: Path) -> None:
-    source.write_bytes(b"A dog runs.\rTwo dogs run.\r")
-    assert len(translated(model, source)) == 1
-    (warning,) = (line for line in capsys.readouterr().err.splitlines() if "carriage" in line)
-    assert warning.startswith(
-        f"nmt-translate: warning: {source}: has 1 carriage return inside of 1 line, and a line ends "
-    )
-    source.write_bytes(b"A dog runs.\r\nTwo dogs\rrun.\r\n")
-    assert len(translated(model, source)) == 2
-    assert "carriage" not in capsys.readouterr().err
-
-
-def test_the_first_of_several_processes_warns_of_line_ends(capsys, model: Path, source: Path) -> None:
-    source.write_bytes(b"A dog runs.\rTwo dogs run.\r")
-    given = ["--model", model, "--input", source, "--output", source.with_name("output.txt"), "--device", "cpu"]
-    options = parser().parse_args([str(word) for word in given])
-    for rank, told in ((0, 1), (1, 0)):
-        read_request(options, Processes(rank, 2))
-        assert capsys.readouterr().err.count("1 carriage return inside of 1 line") == told
 
 
 def test_gzip_on_standard_input_is_called_that(capsys, model: Path, source: Path, monkeypatch) -> None:

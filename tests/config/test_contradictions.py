@@ -296,13 +296,3 @@ def test_lowercase_text_scored_with_its_capital_letters(
     assert [warning.partition(":")[0] for warning in found] == [
         "training.validation.lowercase is false with subwords.lowercase"
     ] * warnings
-
-
-@pytest.mark.parametrize(("vocabulary", "warnings"), [("same", 0), ("new", 1)])
-def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: str, warnings: int) -> None:
-    """It is no longer that of the model to start from, and pieces that have learned nothing make it lower."""
-    rest = f"vocabulary: {vocabulary}, validation: {{retain: {{corpus: old, tolerance: 1.0}}}}"
-    found = doubts(load(f"{WATCHED % 'v'}\n{training(rest)}"))
-    assert [warning.split(", its limit is ")[0] for warning in found] == [
-        "training.validation.retain: with training.vocabulary: new"
-    ] * warnings

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import Config, SubwordSampling, SubwordsConfig
+from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.batch import Batch, make_batch, pad_with_end
 from nmt.data.batching import batches, read_batch
-from nmt.data.planning import padding_share, plan_batches, share_rows, unfilled
+from nmt.data.planning import padding_share, plan_batches, share_rows
 from nmt.data.store import Filters, PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
@@ -352,33 +352,6 @@ def test_limits_are_those_of_the_best_segmentations(ids: PairedIds, vocabularies
     tokens, pieces = largest(SubwordSampling(alpha=0.4))
     assert tokens > 1.2 * 90
     assert pieces > most
-
-
-@pytest.mark.parametrize(
-    ("training", "weight", "warns"),
-    [
-        ({"batch_by": "tokens", "batch_size": 61, "sort_pairs": 6}, 1.0, True),
-        ({"batch_by": "tokens", "batch_size": 60, "sort_pairs": 6}, 1.0, False),
-        ({"batch_by": "tokens", "batch_size": 61}, 1.0, False),
-        ({"batch_by": "sentences", "batch_size": 61, "sort_pairs": 6}, 1.0, False),
-        ({"batch_by": "tokens", "batch_size": 900, "sort_pairs": 20}, 1.0, False),  # all pairs are one part
-        ({"batch_by": "tokens", "batch_size": 900, "sort_pairs": 20}, 2.0, True),
-    ],
-)
-def test_parts_that_fill_no_batch_are_told(
-    tmp_path: Path, training: dict[str, object], weight: float, warns: bool
-) -> None:
-    """20 pairs, whose longer sides have 9 pieces on average: 6 of them have 60 tokens with their end marks."""
-    subwords = Subwords.train(["abc"] * 9, settings=SubwordsConfig(type="char", size=8))
-    pairs = [("a" * 5, "b"), ("a", "b" * 11)] * 10  # a piece more at the beginning of a word
-    corpus = written_ids(pairs, tmp_path / "ids", vocabularies=Vocabularies(subwords, subwords), filters=None)
-    files = {"source": "a", "target": "b"}
-    data = {"source_language": "a", "target_language": "b", "train": [{**files, "weight": weight}], "valid": files}
-    told = unfilled(corpus, Config.model_validate({"name": "x", "data": data, "training": training}))
-    assert (told is not None) is warns
-    if told is not None and training["batch_size"] == 61:
-        assert told.startswith("training.sort_pairs: 6 leaves batches unfilled: ")
-        assert "room for about 7 of this corpus" in told
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:

@@ -17,13 +17,11 @@ from nmt.data.corpus import (
     check_corpora,
     digests,
     lines_of,
-    old_line_ends,
     read_lines,
     read_pairs,
     read_text,
-    returns_inside,
 )
-from nmt.errors import UserError, counted
+from nmt.errors import UserError
 
 STRANGE = [
     "a\u2028b",
@@ -138,22 +136,6 @@ def test_what_is_no_utf16(folder: Path, text: str) -> None:
     assert "\n".join(read_lines(file)) == read_text(file).removesuffix("\n") == text.removesuffix("\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "returns"), [("a\rb\rc\r", 2), ("a\r\rb\n", 2), ("a\rb\rc\nd\n", 2), ("a\rb\nc\n", 1), ("a\r\r\nb\r\n", 0)]
-)
-def test_carriage_returns_that_seem_to_be_line_ends(folder: Path, text: str, returns: int) -> None:
-    lines = list(read_lines(write(folder / "text", text)))
-    assert sum(map(returns_inside, lines)) == returns
-    said = old_line_ends("text", returns, lines=len(lines))
-    if returns < len(lines):
-        assert said is None
-    else:
-        assert said is not None
-        assert said.startswith(
-            f"text: has 2 carriage returns inside of {counted(len(lines), 'line')}, and a line ends "
-        )
-
-
 def test_a_damaged_gzip_file_is_named(folder: Path) -> None:
     cut = write(folder / "cut.gz", gzip.compress(b"one\ntwo\n" * 1000)[:-10])
     flipped = bytearray(gzip.compress(os.urandom(1000)))
@@ -200,12 +182,6 @@ def test_every_problem_of_every_file_is_reported_at_once(folder: Path) -> None:
         f"{good} has 2 lines, but {short} has 1; line i of one file must be the translation of line i of the other",
     ]
     assert [message[: len(start)] for message, start in zip(error.value.messages, expected, strict=True)] == expected
-
-
-def test_an_empty_gzip_file_is_empty(folder: Path) -> None:
-    file = write(folder / "text.gz", gzip.compress(b""))
-    with pytest.raises(UserError, match="the file is empty"):
-        check_corpora([(file, file)])
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file")
@@ -263,7 +239,7 @@ def test_a_gzip_file_of_one_endless_line_takes_no_memory(folder: Path, read: Cal
     """300 kB that decompress to 300 MB are refused once a line's worth has been read."""
     packed = folder / "bomb.gz"
     with gzip.open(packed, "wb", compresslevel=1) as file:
-        for _ in range(100):
+        for _ in range(20):
             file.write(bytes(3 << 20))
     tracemalloc.start()
     try:
@@ -321,15 +297,16 @@ def appended(path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_other_bytes_than_expected_are_found_at_the_end(folder: Path, packed: bool) -> None:
-    content = b"some words\n" * 300_000
+    content = b"some words" * 500 + b"\n"
+    content *= 500
     file = write(folder / "text", gzip.compress(content) if packed else content)
     expected = digests([file])[file]
-    assert len(list(read_lines(file, expected=expected))) == 300_000
-    assert check_corpora([(file, file)], expected={file: expected}) == [300_000]
+    assert len(list(read_lines(file, expected=expected))) == 500
+    assert check_corpora([(file, file)], expected={file: expected}) == [500]
     if not packed:
         said = changed_after(file, read_lines(file, expected=expected), appended)
         assert said == f"{file}: was changed while it was being read; leave it as it is, and start again"
-    write(file, gzip.compress(b"other words\n" * 300_000))
+    write(file, gzip.compress(b"other words\n" * 500))
     for read in (
         lambda: list(read_lines(file, expected=expected)),
         lambda: list(read_pairs(file, file, expected=(expected, expected))),

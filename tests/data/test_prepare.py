@@ -1,8 +1,6 @@
 """From a configuration to open corpora: what is made once, what is reused, and what makes it anew."""
 
-import hashlib
 import io
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,9 +10,8 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from nmt.config.schema import Config, SubwordsConfig
+from nmt.config.schema import Config
 from nmt.data import prepare as preparation
-from nmt.data.corpus import digests, read_lines
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
@@ -96,31 +93,6 @@ def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytes
     assert [second.train.target(row).tolist() for row in range(len(second.train))] == [
         first.train.target(row).tolist() for row in range(len(first.train))
     ]
-
-
-def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
-    """A run finds its data by these names when it is resumed."""
-
-    def digest(content: bytes) -> str:
-        return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-    def key(*made_from: Any) -> str:
-        return digest(json.dumps(made_from).encode())
-
-    hashes = digests(folder / name for name in ("train.en", "train.de", "valid.en", "valid.de"))
-    train, valid = [*hashes.values()][:2], [*hashes.values()][2:]
-    made_by = {"type": "bpe", "size": 60, "lowercase": False, "normalization": "nmt_nfkc", "character_coverage": 1.0}
-    made_by |= {"byte_fallback": False}
-    prepared = run(folder, data__max_length=50)
-    assert prepared.valid_digests == tuple(valid)
-    model = digest(prepared.vocabularies.source.model)
-    ids = [key(1, [train], [model] * 2, [50, None], False), key(1, [valid], [model] * 2, None, False)]
-    assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
-    assert {path.relative_to(folder / "cache").parent.as_posix() for path in written(folder)} == {
-        f"corpora/{key(3, 1, [train, valid])}",
-        f"subwords/{key(1, made_by, [train])}",
-        *(f"ids/{name}" for name in ids),
-    }
 
 
 def test_warnings_are_logged_at_every_start(folder: Path) -> None:
@@ -325,17 +297,6 @@ def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
     assert warnings[0].endswith("subwords.joiner: '@@' joins them")
 
 
-def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(path: Path, *, expected: str | None = None) -> Iterator[str]:
-        path.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
-        return read_lines(path, expected=expected)
-
-    monkeypatch.setattr(preparation, "read_lines", changed)
-    with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
-        run(folder, subwords__joint=False, subwords__size=40)
-    assert not list((folder / "cache").rglob("model"))
-
-
 def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
     (folder / "train.en").unlink()
     (folder / "valid.en").write_bytes("one\nzwölf\n".encode() + b"\xff\n")
@@ -359,19 +320,6 @@ def test_sampling_needs_a_model_that_can(folder: Path) -> None:
         run(folder, subwords__type="char", subwords__sampling={"alpha": 0.1})
     prepared = run(folder, subwords__sampling={"alpha": 0.1})
     assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
-
-
-def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
-    for kind in ("bpe", "unigram"):
-        model = folder / f"{kind}.model"
-        settings = SubwordsConfig.model_validate({"type": kind, "size": 40})
-        model.write_bytes(Subwords.train([*SOURCE, *TARGET], settings=settings).model)
-    sampling = {"alpha": 0.1, "nbest_size": 4}
-    message = r"subwords\.sampling\.nbest_size: 4 has no effect on a subword model of type bpe"
-    with pytest.raises(UserError, match=message):
-        run(folder, subwords__model=folder / "bpe.model", subwords__sampling=sampling)
-    sides = {"subwords__source_model": folder / "bpe.model", "subwords__target_model": folder / "unigram.model"}
-    run(folder, subwords__joint=False, subwords__sampling=sampling, **sides)  # one of the two reads it
 
 
 # ---------------------------------------------------------------------------------------------------------- alignments
@@ -437,17 +385,6 @@ def test_mistakes_in_alignments_are_found_before_anything_is_trained(folder: Pat
     assert beyond.startswith(f"{folder / 'train.align'}, line 5: 0-1 is beyond the words of the pair, 1 of the source")
     assert malformed.startswith(f"{folder / 'train.align'}, line 6: 'x' is not a link")
     assert not (folder / "cache").exists()
-
-
-def test_alignments_that_are_missing_are_named_with_the_other_files(folder: Path) -> None:
-    changes = with_alignments(folder, LINKS)
-    (folder / "train.align").unlink()
-    (folder / "train.de").unlink()
-    with pytest.raises(UserError) as error:
-        run(folder, **changes)
-    first, second = error.value.messages
-    assert first == f"{folder / 'train.de'}: no such file; nearest: {folder / 'train.en'}"
-    assert second.startswith(f"{folder / 'train.align'}: no such file")
 
 
 def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
