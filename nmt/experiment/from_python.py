@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import torch
@@ -17,8 +16,6 @@ from nmt.errors import UserError, refuse
 from nmt.experiment.request import read_request
 from nmt.experiment.training import Trained, run
 from nmt.signals import Interrupted
-
-_one_at_a_time = Lock()
 
 
 def train(
@@ -66,7 +63,7 @@ def train(
     )
     request = replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
     try:
-        with _alone(), _as_in_a_command():
+        with _as_in_a_command():
             return run(request)
     except Interrupted as interruption:
         if interruption.exit_code == 128 + signal.SIGINT:
@@ -100,20 +97,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"of type {type(value).__name__}")
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Raise UserError where another training runs."""
-    if not _one_at_a_time.acquire(blocking=False):
-        raise UserError(
-            "another training runs in this process, and both would draw from PyTorch's random numbers; train one after "
-            "the other, or in processes of their own"
-        )
-    try:
-        yield
-    finally:
-        _one_at_a_time.release()
 
 
 @contextmanager

@@ -36,7 +36,6 @@ from nmt.training.run_files import has_state
 from nmt.training.run_folder import RunFolder
 from nmt.training.starting_weights import (
     Pretrained,
-    fingerprint,
     parts,
     read_pretrained,
     starting_model,
@@ -75,8 +74,7 @@ def run(request: Request) -> Trained:
     ):
         request = replace(request, device=device)
         with _run_folder(request, processes) as (folder, log):
-            data = _before_the_former_run_goes(request, folder, processes, log) if processes.is_first else None
-            trained = _train(request, folder, log, processes, data)
+            trained = _train(request, folder, log, processes)
         processes.wait()  # a process that leaves early takes its connections with it
     if isinstance(trained, Interrupted):
         raise trained
@@ -135,51 +133,34 @@ def _run_folder(request: Request, processes: Processes) -> Iterator[tuple[RunFol
         yield folder, log
 
 
-class _Data(NamedTuple):
-    """What a run reads before it has a model."""
+def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) -> Trained | Interrupted:
+    """Train in an open run folder as one of the processes.
 
-    prepared: Prepared
-    pretrained: list[Pretrained] | None = None  # None: not read yet
-
-
-def _before_the_former_run_goes(request: Request, folder: RunFolder, processes: Processes, log: Log) -> _Data | None:
-    """The data, where other processes wait for them, or where they have to be there before a former run is removed."""
-    if processes.size == 1 and not request.overwrite:
-        return None
-    data = _Data(_prepare(request, log))
-    if folder.replaces:
-        pretrained = _read_pretrained(request.config, data.prepared, log)
-        data = data._replace(pretrained=pretrained)
-        _model(request, data.prepared, pretrained)  # which may not fit into the memory
-    if (replaced := folder.overwrite()) is not None:
-        log(replaced)
-    processes.tell_prepared()
-    return data
-
-
-def _train(
-    request: Request, folder: RunFolder, log: Log, processes: Processes, data: _Data | None
-) -> Trained | Interrupted:
-    """Train in an open run folder as one of the processes, on `data` that may have been read."""
+    A former run is overwritten, and the other processes begin, once the first has all that the run needs.
+    """
     threads = counted(torch.get_num_threads(), "thread")
     log(f"run folder {folder.path}, {request.device}, PyTorch {torch.__version__}, {threads}")
-    state = saved_state(folder, processes, log)
-    if state is None:
+    is_new = folder.replaces or not has_state(folder.path)
+    if is_new:
         if request.resume:
             log(f"nothing to resume: {folder.path.absolute()} has no saved state; training starts from the beginning")
         _warn(log, doubts_of_start(request))
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(request.config.training, request.device)}")
-    prepared, pretrained = data or _Data(_prepare(request, log))
+    prepared = _prepare(request, log)
+    pretrained = _read_pretrained(request.config, prepared, log) if is_new else []
+    model = _model(request, prepared, pretrained)  # which may not fit into the memory
+    if processes.is_first:
+        if (replaced := folder.overwrite()) is not None:
+            log(replaced)
+        processes.tell_prepared()
+    state = saved_state(folder, processes, log)
     processes.check_same("configuration", dump_config(request.config))
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     if state is None:
         _warn(log, doubts_of_updates(request, prepared))
-        pretrained = _read_pretrained(request.config, prepared, log) if pretrained is None else pretrained
-        processes.check_same("pretrained embeddings", fingerprint(pretrained))
-    model = _model(request, prepared, pretrained or [])
     for line in parameters(model):
         log(line)
     if request.origin is not None and state is None:

@@ -57,7 +57,10 @@ def build_validation(
     }
     steering = [name for name, metric in METRICS.items() if metric.steers]
     places = chosen(valid.ids.source_lengths, settings.samples)
-    advice = _advice(config, prepared)
+    advice = (
+        "lower decoding.batch_tokens or training.validation.beam_size, or shorten the longest lines of data.valid and "
+        "data.watch"
+    )
 
     def score(
         model: Seq2Seq, translator: Translator, corpus: _Scored
@@ -138,17 +141,3 @@ def _samples(
         )
         for texts, (source, target), attention in zip(lines, pairs, weights, strict=True)
     ]
-
-
-def _advice(config: Config, prepared: Prepared) -> str:
-    """What helps if there is not enough memory."""
-    corpora = [(config.data.valid, prepared.valid)]
-    corpora += [(files, watched.ids) for files, watched in zip(config.data.watch, prepared.watched, strict=True)]
-    files, ids = max(corpora, key=lambda corpus: int(corpus[1].source_lengths.max(initial=0)))
-    source, target = ids.source_lengths.max(initial=0), ids.target_lengths.max(initial=0)
-    beam_size = config.training.validation.beam_size
-    return (
-        f"lower decoding.batch_tokens ({config.decoding.batch_tokens})"
-        f"{f' or training.validation.beam_size ({beam_size})' if beam_size > 1 else ''}, or shorten the longest lines "
-        f"of {files.source} and {files.target} ({source:,} and {target:,} pieces)"
-    )

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run: numbers, pictures, texts, a histogram, and the configuration.
+"""What TensorBoard shows of a run: numbers, pictures, texts, and the configuration.
 
 Each start of a run adds a file of events, and hides what former files have from the step on at which it goes on. What
 metrics.jsonl does not have, such as pictures, is in these files alone. It knows records and samples; it knows no model.
@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
@@ -21,7 +20,6 @@ from torch.utils.tensorboard import summary
 from nmt.config import Config
 from nmt.evaluation.alignment_plot import Fonts, usual_fonts
 from nmt.evaluation.heat_map import heat_map
-from nmt.training.gradient_norms import Counts, histogram
 from nmt.training.run_files import EVENTS
 from nmt.training.samples import LONGEST, Sample, as_markdown
 
@@ -61,10 +59,8 @@ class Board:
         ]
         self._add(Event(step=record["step"], summary=Summary(value=values)))
 
-    def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
+    def show(self, step: int, samples: Sequence[Sample]) -> None:
         """Write what is shown of a validation besides its record."""
-        if gradient_norms:
-            self._add(Event(step=step, summary=_norms(gradient_norms)))
         for shown in _pictures(samples, self._fonts):
             self._add(Event(step=step, summary=shown))
 
@@ -105,16 +101,6 @@ def _leaves(section: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, bool | fl
             yield from _leaves((f"{key}.{name}", inner) for name, inner in value.items())
         elif value is not None:
             yield key, value if isinstance(value, bool | int | float) else str(value)
-
-
-def _norms(counts: Counts) -> Any:
-    """The histogram of gradient norms; their sums are those of the middles of the buckets."""
-    lows, highs, norms = zip(*histogram(counts), strict=True)
-    middles = np.minimum(np.array([lows, highs]).mean(axis=0), 1e150)  # squares are finite in a run that diverges, too
-    total, squares = float(norms @ middles), float(norms @ middles**2)
-    return summary.histogram_raw(
-        "train/gradient_norms", lows[0], highs[-1], sum(norms), total, squares, list(highs), list(norms)
-    )
 
 
 def _pictures(samples: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:

@@ -122,22 +122,17 @@ def higher_is_better(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].better == "higher"
 
 
-def better(metric: str, new: float, old: float | None) -> bool:
-    """Whether `new` improves on `old` (None: nothing yet). NaN never does."""
-    if new != new:
-        return False
-    return old is None or (new > old if higher_is_better(metric) else new < old)
-
-
 def improves(metric: str, new: tuple[float, float], old: tuple[float | None, float]) -> bool:
     """Whether a value, and the loss with it, improve on others: of equal values, such as a BLEU of 0, by a lower loss.
 
-    A loss that is no number improves on none, and every other one on it.
+    NaN improves on nothing, and everything on None; a loss that is no number is infinite.
     """
     (value, loss), (former_value, former_loss) = new, old
     if value == former_value:
         return loss == loss and not former_loss <= loss
-    return better(metric, value, former_value)
+    if former_value is None or value != value:
+        return value == value
+    return value > former_value if higher_is_better(metric) else value < former_value
 
 
 def watched_metric(corpus: str, metric: str) -> str:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
 from nmt.data.batch import Batch
-from nmt.errors import UserError, counted
+from nmt.errors import counted
 from nmt.ops.loss import perplexity
 from nmt.processes import Processes
-from nmt.training.gradient_norms import Counts
 from nmt.training.optim import higher_is_better, improves, retains, watched_metric
 from nmt.training.update import UpdateResult
 
@@ -99,7 +98,6 @@ class Progress:
     validation_loss: float = 0.0  # of the last validation
     beyond: int = 0  # the last validations in a row whose loss was beyond that of an untrained model
     finished: str | None = None  # why training ended
-    gradient_norms: Counts = field(default_factory=dict)  # of the updates since the last validation
     window: Window = field(default_factory=Window)
 
     def is_due(self, interval: Interval | None) -> bool:
@@ -188,15 +186,6 @@ class Progress:
         if config.max_epochs is not None:
             shares.append(self.epochs(batches) / config.max_epochs)
         return min(max(shares), 1.0)
-
-    def within(self, batches: int) -> int:
-        """The same number of batches; raises UserError when the position is beyond their end."""
-        if self.position and self.position >= batches:  # then the epoch would never end
-            raise UserError(
-                f"the saved state is damaged: at batch {self.position:,}, beyond the end of an epoch of {batches:,}; "
-                "give another --output"
-            )
-        return batches
 
     def as_json(self, processes: Processes) -> dict[str, Any]:
         """What is saved for all processes; to be called in all of them."""

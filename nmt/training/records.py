@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import Config
-from nmt.errors import counted
 from nmt.evaluation import metrics
 from nmt.evaluation.measurements import Record, measurement
 from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
-from nmt.training.gradient_norms import Counts
 from nmt.training.progress import Progress
 from nmt.training.run_files import METRICS, TENSORBOARD
 from nmt.training.samples import Sample
@@ -49,11 +47,11 @@ class Records:
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
     def saved(self) -> dict[str, Any]:
-        """Bytes and checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
+        """The checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
         self._board.save()
         self._file.flush()
         os.fsync(self._file.fileno())
-        return {"recorded": self._path.stat().st_size, "recorded_digest": self._digest.hexdigest()}
+        return {"recorded": self._digest.hexdigest()}
 
     def write(self, record: Record, *, is_best: bool = False) -> None:
         """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null.
@@ -67,9 +65,9 @@ class Records:
         self._file.flush()
         self._board.write(record, is_best=is_best)
 
-    def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
+    def show(self, step: int, samples: Sequence[Sample]) -> None:
         """Show, in TensorBoard alone, what a validation has besides its record."""
-        self._board.show(step, samples, gradient_norms)
+        self._board.show(step, samples)
 
     def end(self, step: int) -> None:
         """Note, in TensorBoard alone, that the run has come to its end."""
@@ -88,21 +86,16 @@ def _saved_lines(path: Path, state: Mapping[str, Any], progress: Progress, log: 
     with open_refusing_links(path, "a+b") as file:
         file.seek(0)
         lines = list(file)
-    kept, damaged = [], 0
+    kept = []
     for line in lines:
-        if (record := measurement(line)) is None:
-            damaged += line.endswith(b"\n")
-        elif progress.is_after(record["step"], record["split"]):
+        record = measurement(line)
+        if record is not None and progress.is_after(record["step"], record["split"]):
             kept.append(line)
     if kept != lines:
         with written_atomically(path, "wb") as file:
             file.writelines(kept)
-    if damaged:
-        log(f"warning: {path}: left out {counted(damaged, 'line')} that cannot be read; all others stay")
-    elif sum(map(len, kept)) < state.get("recorded", 0):
-        log(f"warning: {path}: has become shorter since the state was saved; what is left stays")
-    elif state and new_digest(b"".join(kept)).hexdigest() != state["recorded_digest"]:
-        log(f"warning: {path}: has been changed since the state was saved; it stays as it is")
+    if state and new_digest(b"".join(kept)).hexdigest() != state["recorded"]:
+        log(f"warning: {path}: has changed since the state was saved; every line that can be read stays")
     return kept
 
 

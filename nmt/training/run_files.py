@@ -13,7 +13,7 @@ from pathlib import Path
 from nmt.config import dump_config, parse_config
 from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
-from nmt.files import is_unfinished
+from nmt.files import UNFINISHED
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
@@ -50,29 +50,11 @@ def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
             yield int(match[1]), file
 
 
-def unfinished(path: Path) -> list[Path]:
-    """Unfinished files in a run's folder, from processes that were killed while writing."""
-    single = {CONFIG, METRICS, BEST, ORIGIN, *STATES}
-    found = []
-    for file in (*_inside(path), *_inside(path / CHECKPOINTS)):
-        name = file.name.removesuffix(".partial").rpartition(".")[0]
-        is_of_a_run = name in single or _CHECKPOINT.fullmatch(name)
-        if is_of_a_run and is_unfinished(file.name, of=name) and _is_own(file):
-            found.append(file)
-    return found
-
-
 def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
     several = [file for _, file in checkpoints(path)]
     return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
-
-
-def others(path: Path) -> list[str]:
-    """The names of files that no run put there."""
-    stay = {path / name for name in (CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD)}
-    return _names(path, {*removable(path), *unfinished(path), *stay})
 
 
 def at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
@@ -81,7 +63,7 @@ def at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
     `text` is the configuration to be written; `cache` a folder, perhaps inside this one, that an earlier start may have
     filled. An earlier start has left a lock. Raises OSError for a file that cannot be read, and so may be anything.
     """
-    ours = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
+    ours = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD}
     if cache is not None:
         beside = {cache.absolute(), *cache.absolute().parents}
         ours |= {file for file in _inside(path) if file.absolute() in beside}
@@ -94,18 +76,13 @@ def at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
             ours.add(path / CONFIG)
     if config == text.encode():
         ours.add(path / CONFIG)
-    return _names(path, ours)
+    inside = [file for folder in (path, path / CHECKPOINTS, path / TENSORBOARD) for file in _inside(folder)]
+    return [str(file.relative_to(path)) for file in inside if file not in ours and not UNFINISHED.search(file.name)]
 
 
 def listed(names: list[str], most: int = 3) -> str:
     """The first of the names, and how many more there are."""
     return ", ".join(first_of(names, most))
-
-
-def _names(path: Path, ours: set[Path]) -> list[str]:
-    """The names of all files in a run's folder but `ours`."""
-    inside = [file for folder in (path, path / CHECKPOINTS, path / TENSORBOARD) for file in _inside(folder)]
-    return [file.relative_to(path).as_posix() for file in inside if file not in ours]
 
 
 def _is_written_by_a_run(config: bytes) -> bool:
@@ -117,10 +94,7 @@ def _is_written_by_a_run(config: bytes) -> bool:
 
 def _content(path: Path) -> bytes:
     """The content of a file; empty if there is none. Raises OSError for a file that cannot be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
+    return path.read_bytes() if path.exists() else b""
 
 
 def _events(path: Path) -> list[Path]:

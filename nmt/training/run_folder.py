@@ -143,8 +143,7 @@ class RunFolder:
             path.unlink()
         self._begin(self._instead)
         names = run_files.listed([path.relative_to(self.path).as_posix() for path in gone], most=10)
-        stay = run_files.listed(run_files.others(self.path))
-        return f"overwriting {self.path}: removed {names or 'nothing'}" + (f"; left alone {stay}" if stay else "")
+        return f"overwriting {self.path}: removed {names or 'nothing'}"
 
     def _take_lock(self) -> None:
         """Lock the folder. Raises UserError when another process has."""
@@ -158,8 +157,6 @@ class RunFolder:
 
     def _decide(self, start: _Start, *, resume: bool, overwrite: bool) -> None:
         """Begin a run, or resume or refuse the one that is there; one that is to be overwritten is not touched yet."""
-        for path in run_files.unfinished(self.path):
-            path.unlink()
         self._lock.seek(0)
         is_of_this_job = start.job is not None and self._lock.read() == start.job
         if overwrite and not (is_of_this_job and has_state(self.path)):
@@ -253,14 +250,8 @@ def _check_spared(path: Path, start: _Start, *, overwrite: bool) -> None:
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
     names = run_files.at_stake(path, text=start.text, cache=start.config.data.cache_folder)
-    if any(name.endswith(".safetensors") for name in names):
-        raise UserError(
-            f"{path}: holds models but no {STATE} from which training could go on (found {run_files.listed(names)}); "
-            f"give another --output, put {STATE} back and give --resume, or give --overwrite to remove what a run left "
-            "there"
-        )
     if names:
         raise UserError(
-            f"{path}: is not empty and holds no run (found {run_files.listed(names)}); give an empty or new --output, "
-            "or --overwrite to begin a run there, which leaves alone what no run wrote"
+            f"{path}: is not empty, but has no {STATE} to go on from (found {run_files.listed(names)}); give another "
+            f"--output, put {STATE} back and give --resume, or give --overwrite, which removes what a run wrote"
         )

@@ -33,7 +33,6 @@ from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
 from nmt.errors import UserError, collected, counted, refuse
-from nmt.files import new_digest
 from nmt.models.model_file import LARGEST_WEIGHT, ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import PIECES
@@ -47,7 +46,6 @@ _OF_TRAINING = {  # keys of `model` that concern training, not the weights
     "locked_dropout",
     "embeddings",
 }
-_SIZES = {("model", "attention", "size"), ("model", "decoder", "output_size")}  # null: the decoder's hidden_size
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
@@ -126,7 +124,7 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
     whether a run goes on, for which files of vocabularies may be gone.
     """
     theirs, subwords = origin.model.config, config.subwords
-    differing = _differences(config.model, theirs.model)
+    differing = _disagreements(config.model, theirs.model, ("model",))
     vocabulary: list[Problem] = []
     if config.training.vocabulary != "new":
         files = existing_models(subwords)
@@ -164,7 +162,7 @@ def language_warning(config: Config, origin: Origin) -> str | None:
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     first, second = model.config.model, other.config.model
-    differing = [*_differences(first, second), *_differences(second, first)]
+    differing = [*_disagreements(first, second, ("model",)), *_disagreements(second, first, ("model",))]
     reasons = []
     for path in dict.fromkeys(problem.path for problem in differing):  # a file of an older version lacks some keys
         if path[:2] != ("model", "initialization"):  # which is over once a model is trained
@@ -174,22 +172,6 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]
         if getattr(model, f"{side}_subwords") != getattr(other, f"{side}_subwords"):
             reasons.append(f"another {side} vocabulary than that of {name}")
     return reasons
-
-
-def _differences(new: ModelConfig, old: ModelConfig) -> list[Problem]:
-    """The explicitly given keys of `new` that make another model than `old`; a null size is the one that it means."""
-    completed = _merged(new, old)
-    return [
-        problem
-        for problem in _disagreements(new, old, ("model",))
-        if problem.path not in _SIZES or _size(completed, problem.path) != _size(old, problem.path)
-    ]
-
-
-def _size(model: Any, path: KeyPath) -> Any:
-    """The size at a path of `_SIZES`."""
-    size = _at(model, path[1:])
-    return model.decoder.hidden_size if size is None else size
 
 
 def _at(config: Any, path: KeyPath) -> Any:
@@ -346,14 +328,6 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
         problems += [f"model.embeddings.{key}: {message}" for message in found]
     refuse(problems)
     return pretrained
-
-
-def fingerprint(pretrained: Sequence[Pretrained]) -> str:
-    """What tells these vectors from others."""
-    digest = new_digest()
-    for table in pretrained:
-        digest.update(table.vectors.ids.tobytes() + table.vectors.values.tobytes())
-    return digest.hexdigest()
 
 
 def _embedding(model: Seq2Seq, side: str) -> nn.Embedding:

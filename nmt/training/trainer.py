@@ -27,7 +27,6 @@ from nmt.signals import Interrupted, StopRequest
 from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
-from nmt.training.gradient_norms import count
 from nmt.training.optim import improves, retains
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
@@ -93,7 +92,7 @@ class Trainer:
         """From the current position to the end of the epoch, or of training."""
         progress = self.progress
         plan = plan_epoch(self.corpus, self.config, epoch=progress.epoch)
-        self.batches_in_epoch = progress.within(len(plan))
+        self.batches_in_epoch = len(plan)
         if progress.validated == progress.update and self._end_if_over():  # resumed after the last validation
             return
         if progress.position == 0 and self._reason_to_end() is None:  # else resumed before the last validation
@@ -174,7 +173,6 @@ class Trainer:
         if result.is_finite:
             progress.window.add(group, result, seconds)
             self._last_window = progress.window
-            count(progress.gradient_norms, result.gradient_norm)
         else:
             self._skip(result, where)
         progress.seconds += seconds
@@ -251,8 +249,7 @@ class Trainer:
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics, is_best=is_best)
         if self.records is not None:
-            self.records.show(progress.update, samples, progress.gradient_norms)
-        progress.gradient_norms = {}
+            self.records.show(progress.update, samples)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
         if progress.update in progress.kept(self.settings):

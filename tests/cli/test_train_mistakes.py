@@ -162,7 +162,7 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, tiny: Path, train: Train
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "thesis.tex").write_text("mine", encoding="utf-8")
     assert train(tiny, tmp_path / "others") == 2
-    assert "others: is not empty and holds no run (found thesis.tex)" in complaint(capsys)
+    assert "others: is not empty, but has no state.safetensors to go on from (found thesis.tex)" in complaint(capsys)
     assert [path.name for path in (tmp_path / "others").iterdir()] == ["thesis.tex"]
 
 
@@ -258,7 +258,7 @@ def test_a_run_without_its_state_is_not_trained_over(
         for options in ([], ["--resume"]):
             assert train(config, output, *options) == 2
             errors = complaint(capsys)
-            assert f"{output}: holds models but no state.safetensors from which training could go on (found" in errors
+            assert f"{output}: is not empty, but has no state.safetensors to go on from (found" in errors
             assert "best.safetensors" in errors
             assert files(output) == before
     assert train(tiny, output, "--overwrite", "training.max_updates=1") == 0
@@ -272,7 +272,6 @@ def test_a_run_without_its_state_is_not_trained_over(
     assert len(list((output / "tensorboard").iterdir())) == 2
     log = (output / "train.log").read_text(encoding="utf-8")
     assert log.startswith((trained / "train.log").read_text(encoding="utf-8"))
-    assert "left alone notes.txt, checkpoints/500, checkpoints/600, and 1 more" in log
     assert log.count(" training corpus: ") == 2  # once for each run
 
 
@@ -311,6 +310,6 @@ def test_a_failed_start_with_its_cache_in_the_folder_keeps_no_later_one_out(
     assert (output / inside).is_dir()
     (output / "letter").touch()
     assert train(tiny, output, cache, "training.max_updates=1") == 2
-    assert "is not empty and holds no run (found letter)" in complaint(capsys)
+    assert "to go on from (found letter)" in complaint(capsys)
     (output / "letter").unlink()
     assert train(tiny, output, cache, "training.max_updates=1") == 0

@@ -138,20 +138,18 @@ def assert_same_state(left: Path, right: Path) -> None:
         assert torch.equal(tensor, theirs.tensors[name]), name
     for state in (mine, theirs):
         del state.numbers["progress"]["seconds"], state.numbers["progress"]["window"]["seconds"]
-        del state.numbers["recorded"], state.numbers["recorded_digest"]  # of metrics.jsonl, times and all
+        del state.numbers["recorded"]  # of metrics.jsonl, times and all
     assert mine.numbers == theirs.numbers
 
 
 def shown(run: Path) -> dict[str, dict[int, Any]]:
     """The value of each tag and step that TensorBoard shows of a run."""
-    everything = {"scalars": 0, "images": 0, "tensors": 0, "histograms": 0}
+    everything = {"scalars": 0, "images": 0, "tensors": 0}
     board = EventAccumulator(str(run / "tensorboard"), size_guidance=everything).Reload()
     tags = board.Tags()
     scalars = {tag: board.Scalars(tag) for tag in sorted(tags["scalars"]) if tag.rpartition("/")[2] not in TIMES}
     values = {tag: {event.step: event.value for event in events} for tag, events in scalars.items()}
     images = {tag: {event.step: event.encoded_image_string for event in board.Images(tag)} for tag in tags["images"]}
     texts = {tag: {event.step: event.tensor_proto for event in board.Tensors(tag)} for tag in tags["tensors"]}
-    norms = {tag: {event.step: event.histogram_value for event in board.Histograms(tag)} for tag in tags["histograms"]}
     assert {tag.partition("/")[0] for tag in texts} == {"translation"}
-    assert norms.keys() == {"train/gradient_norms"}
-    return {**values, **images, **texts, **norms}
+    return {**values, **images, **texts}

@@ -34,7 +34,7 @@ CACHE = "same: said, and rebuilt from the corpus"
 READS = {
     "the user's configuration": Read("training", "train.yaml", "told: another one, or none", ("configuration",)),
     "the run's configuration": Read(
-        "training", "run/config.yaml", "told: damaged, or another one", ("config", "holds no run")
+        "training", "run/config.yaml", "told: damaged, or another one", ("config", "is not empty")
     ),
     "the corpus": Read("training", "corpus/*", "told: not the corpus that the run began with", ("corpus",)),
     "state.safetensors": Read("training", "run/state.safetensors", "told, going on from state.1 to the same bytes"),

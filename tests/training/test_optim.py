@@ -13,9 +13,9 @@ from nmt.training.optim import (
     OPTIMIZERS,
     RATE_FACTOR,
     SCHEDULES,
-    better,
     build_optimizer,
     build_schedule,
+    improves,
     steering_metrics,
 )
 
@@ -159,13 +159,14 @@ def test_schedule_state_round_trip() -> None:
     assert second.state() == first.state() == {"current": 0.5, "best": 5.0, "loss": 2.0, "waited": 1}
 
 
-def test_better() -> None:
+def test_improves() -> None:
     assert steering_metrics() == ["bleu", "loss", "perplexity"]
-    assert better("bleu", 2.0, 1.0)
-    assert not better("bleu", 1.0, 1.0)
-    assert better("loss", 1.0, 2.0)
-    assert better("loss", 5.0, None)
-    assert not better("loss", math.nan, None)
+    assert improves("bleu", (2.0, 9.0), (1.0, 9.0))
+    assert not improves("bleu", (1.0, 9.0), (1.0, 9.0))
+    assert improves("bleu", (1.0, 8.0), (1.0, 9.0))
+    assert improves("loss", (1.0, 1.0), (2.0, 2.0))
+    assert improves("loss", (5.0, 5.0), (None, 0.0))
+    assert not improves("loss", (math.nan, math.inf), (None, 0.0))
 
 
 @pytest.mark.parametrize(

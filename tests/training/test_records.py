@@ -53,9 +53,7 @@ def write(folder: Path, state: dict[str, Any], *steps: int, log: list[str] | Non
 
 
 def board(folder: Path) -> EventAccumulator:
-    everything = EventAccumulator(
-        str(folder / "tensorboard"), size_guidance={"images": 0, "tensors": 0, "histograms": 0}
-    )
+    everything = EventAccumulator(str(folder / "tensorboard"), size_guidance={"images": 0, "tensors": 0})
     everything.Reload()
     return everything
 
@@ -66,7 +64,7 @@ def shown(folder: Path, tag: str = "train/loss") -> list[int]:
 
 
 def test_a_new_run(tmp_path: Path) -> None:
-    assert write(tmp_path, {}, 1, 2)["recorded"] == (tmp_path / "metrics.jsonl").stat().st_size
+    write(tmp_path, {}, 1, 2)
     assert lines(tmp_path) == [record(1), record(2)]
     assert shown(tmp_path) == [1, 2]
 
@@ -75,7 +73,7 @@ def test_a_resumed_run_cuts_back_to_the_saved_state(tmp_path: Path) -> None:
     """Steps 3 and 4 were written after the state was saved; TensorBoard forgets them as well."""
     state = write(tmp_path, {}, 1, 2)
     write(tmp_path, state, 3, 4)
-    assert write(tmp_path, state, 3, 5)["recorded"] > state["recorded"]
+    write(tmp_path, state, 3, 5)
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 5]
     assert shown(tmp_path) == [1, 2, 3, 5]
 
@@ -136,17 +134,17 @@ DAMAGE: dict[str, tuple[Any, list[int]]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_damaged_line_loses_only_itself(tmp_path: Path, name: str) -> None:
-    """The records before and after it stay, and one line of the log says that there is damage."""
+    """The records before and after it stay, and one line of the log says so, unless all are there."""
     state = write(tmp_path, {}, 1, 2, 3)
     path, (damage, kept) = tmp_path / "metrics.jsonl", DAMAGE[name]
     path.write_bytes(damage(*path.read_bytes().splitlines(keepends=True)))
     log: list[str] = []
     state = write(tmp_path, state, 4, log=log)
     assert [line["step"] for line in lines(tmp_path)] == [*kept, 4]
-    assert len(log) == 1
-    assert log[0].startswith(f"warning: {path}: ")
+    expected = [] if name in ("a line more", "no UTF-8") else [f"warning: {path}: has changed"]
+    assert [line[: len(expected[0])] for line in log] == expected
     write(tmp_path, state, 5, log=log)
-    assert len(log) == 1
+    assert len(log) == len(expected)
     assert [line["step"] for line in lines(tmp_path)] == [*kept, 4, 5]
 
 
@@ -232,10 +230,10 @@ SAMPLES = [
 def validate(records: Records, step: int, bleu: float, *, is_best: bool = False) -> None:
     """Record a validation whose only metric is BLEU."""
     records.write({**record(step, bleu=bleu), "split": "valid"}, is_best=is_best)
-    records.show(step, SAMPLES, {str(8 * step): step})
+    records.show(step, SAMPLES)
 
 
-def test_translations_attention_and_norms_of_a_validation(tmp_path: Path) -> None:
+def test_translations_and_attention_of_a_validation(tmp_path: Path) -> None:
     records = resumed(tmp_path, {}, Progress())
     for step in (1, 2):
         validate(records, step, 10.0)
@@ -249,10 +247,6 @@ def test_translations_attention_and_norms_of_a_validation(tmp_path: Path) -> Non
     assert Image.open(io.BytesIO(first.encoded_image_string)).size == (first.width, first.height)
     (text, _) = events.Tensors("translation/3/text_summary")
     assert text.tensor_proto.string_val[0].decode().splitlines()[2] == "    translation  Mann"
-    (_, norms) = events.Histograms("train/gradient_norms")
-    assert norms.step == 2
-    counts = norms.histogram_value
-    assert (counts.min, counts.max, counts.num) == pytest.approx((4.0, 4.0 * 2 ** (1 / 8), 2))  # 2^(16/8), two updates
 
 
 def test_a_resumed_run_shows_what_was_saved_as_it_was(tmp_path: Path) -> None:
@@ -277,7 +271,7 @@ def test_a_resumed_run_shows_what_was_saved_as_it_was(tmp_path: Path) -> None:
 def test_a_longer_translation_is_drawn_in_part(tmp_path: Path) -> None:
     """Of a model that does not end its translations."""
     records = resumed(tmp_path, {}, Progress())
-    records.show(1, [SAMPLES[0]._replace(target_pieces=["▁H"] * 500, weights=np.ones((500, 3), dtype=np.float32))], {})
+    records.show(1, [SAMPLES[0]._replace(target_pieces=["▁H"] * 500, weights=np.ones((500, 3), dtype=np.float32))])
     records.close()
     (image,) = board(tmp_path).Images("attention/1")
     assert image.height < 60 * 20 + 100
@@ -298,12 +292,3 @@ def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
     records.end(1)
     records.close()
     assert board(tmp_path).SummaryMetadata("_hparams_/session_end_info").plugin_data.plugin_name == "hparams"
-
-
-def test_gradient_norms_of_a_run_that_diverges(tmp_path: Path) -> None:
-    """2^(8000/8) is about 1e301: its square is infinite."""
-    records = resumed(tmp_path, {}, Progress())
-    records.show(1, [], {"8000": 2, "0": 1})
-    records.close()
-    (norms,) = board(tmp_path).Histograms("train/gradient_norms")
-    assert norms.histogram_value.num == 3

@@ -122,31 +122,6 @@ def test_a_null_that_differs(tmp_path: Path, vocabularies: list[Subwords]) -> No
     ]
 
 
-def test_a_size_that_is_spelled_out_is_what_null_means(tmp_path: Path, vocabularies: list[Subwords]) -> None:
-    """Either way round: both sizes are the decoder's hidden_size of the model, 7, whether or not that is repeated."""
-    spelled: dict[str, Any] = {"decoder": {"output_size": 7}, "attention": {"size": 7}}
-    nulls: dict[str, Any] = {"decoder": {"output_size": None}, "attention": {"size": None}}
-    null, seven = (
-        origin(tmp_path / name, vocabularies[:1], model={**MODEL, **more, "decoder": {**MODEL["decoder"], **decoder}})
-        for name, more, decoder in (("null", {}, {}), ("seven", {"attention": {"size": 7}}, {"output_size": 7}))
-    )
-    for first in (null, seven):
-        for given in (spelled, nulls, {**nulls, "decoder": {"output_size": None, "hidden_size": 7}}):
-            model = completed(config(model=given), first).model
-            network = build_model(model, source_size=16, target_size=16)
-            network.load_state_dict(first.model.weights)  # the same shapes
-        assert completed(parse_config(dump_config(null.model.config)), first).model.decoder.output_size is None
-    assert why_not_alike(null.model, seven.model, name="other") == []
-    assert why_not_alike(seven.model, null.model, name="other") == []
-    assert refusals(config(model={"decoder": {"hidden_size": 9, "output_size": None}}), null) == [
-        "model.decoder.hidden_size: 7 in the model, 9 here"
-    ]
-    assert refusals(config(model={"decoder": {"hidden_size": 9, "output_size": None}}), seven) == [
-        "model.decoder.hidden_size: 7 in the model, 9 here",
-        "model.decoder.output_size: 7 in the model, null here",
-    ]
-
-
 def test_initialization_is_compared_within_its_variant(tmp_path: Path, vocabularies: list[Subwords]) -> None:
     """It has no effect on weights that are loaded, so another one is refused as any key that would change nothing."""
     first = origin(tmp_path / "model", vocabularies[:1])
