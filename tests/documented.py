@@ -5,8 +5,8 @@
 
 A command stands in a fenced block of bash, or behind "$ " in one of console. Those of a document run in their order, in
 a copy of the repository that has a trained demo, and the files that documents speak of (`lay_out`). A YAML block whose
-first line is a comment with a file's name is written to that file. A server runs until its port is wanted by another
-one, or to the end of its document. `tests/test_documents.py` runs the short commands, with a tiny model.
+first line is a comment with a file's name is written to that file. A server runs to the end of its document.
+`tests/test_documents.py` runs the short commands, with a tiny model.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,8 +144,6 @@ def lay_out(folder: Path) -> None:
     _write(
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
     )
-    _write(folder / "page.en", ["The old dog sleeps . Two men help a girl ."])
-    _write(folder / "page.html", ["<p>The old dog <b>sleeps</b> .</p>"])
     _write(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
     for part in ("train", "valid", "test"):
         shutil.copyfile(folder / f"{part}.en", folder / f"{part}.source")
@@ -202,40 +201,21 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 # ----------------------------------------------------------------------------------------------------- running them
 
 
-class Servers:
-    """Those that a document has started, by their ports."""
-
-    def __init__(self) -> None:
-        self._running: dict[str, subprocess.Popen[str]] = {}
-
-    def start(self, command: str, **options: Any) -> int:
-        """Start a server, and wait until it answers; returns 0, or the exit code of one that has ended."""
-        port = (re.findall(r"--port (\d+)", command) or ["5000"])[0]
-        self._stop(port)
-        self._running[port] = server = subprocess.Popen(["bash", "-c", f"exec {command}"], **options)
-        for _ in range(PATIENCE // 60):
-            if server.poll() is not None:
-                return server.returncode
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                return 0
-            except OSError:
-                time.sleep(2)
-        return 1
-
-    def stop(self) -> None:
-        for port in list(self._running):
-            self._stop(port)
-
-    def _stop(self, port: str) -> None:
-        if server := self._running.pop(port, None):
-            server.send_signal(signal.SIGTERM)
-            try:
-                server.wait(ENDING)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-                print(f"         the server on port {port} did not end within {ENDING} seconds", flush=True)
+def start_server(command: str, servers: ExitStack, **options: Any) -> int:
+    """Start a server, to end with `servers`, and wait until it answers; returns 0, or the exit code if it has ended."""
+    port = (re.findall(r"--port (\d+)", command) or ["5000"])[0]
+    server = subprocess.Popen(["bash", "-c", f"exec {command}"], **options)
+    servers.callback(server.wait, ENDING)
+    servers.callback(server.terminate)  # before that
+    for _ in range(PATIENCE // 60):
+        if server.poll() is not None:
+            return server.returncode
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+            return 0
+        except OSError:
+            time.sleep(2)
+    return 1
 
 
 def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
@@ -251,8 +231,8 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
             (folder / "runs" / run).rename(folder / f"{run}.before")  # the document makes it
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
-    failed, servers = 0, Servers()
-    try:
+    failed = 0
+    with ExitStack() as servers:
         for command in listed:
             where = f"{command.document}:{command.line}"
             if (name := command.elsewhere) is not None and name not in included:
@@ -265,24 +245,22 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
             if code:
                 failed += 1
                 print(f"         exit code {code}", *lines[-SHOWN:], sep="\n         ", flush=True)
-    finally:
-        servers.stop()
     return failed
 
 
-def _run(text: str, servers: Servers, **options: Any) -> tuple[int, list[str]]:
+def _run(text: str, servers: ExitStack, **options: Any) -> tuple[int, list[str]]:
     """Run a command, 124 if it takes too long, or start a server; returns the exit code and what it wrote."""
-    with tempfile.TemporaryFile("w+") as told:
-        options |= {"stdin": subprocess.DEVNULL, "stdout": told, "stderr": told, "text": True}
+    with tempfile.TemporaryFile("w+") as output:
+        options |= {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output, "text": True}
         if text.startswith("nmt-serve"):
-            code = servers.start(text, **options)
+            code = start_server(text, servers, **options)
         else:
             shell = ["timeout", str(PATIENCE), "bash", "-o", "pipefail", "-ec", text]
             code = subprocess.run(shell, **options, check=False).returncode
             if code == 128 + signal.SIGPIPE and "| head " in text:  # what is before head had more to write
                 code = 0
-        told.seek(0)
-        return code, told.read().splitlines()
+        output.seek(0)
+        return code, output.read().splitlines()
 
 
 def copied(folder: Path) -> Path:
