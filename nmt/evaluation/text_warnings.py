@@ -1,14 +1,12 @@
-"""Warnings about text whose score would be slow to compute, or misleading.
+"""Warnings about text whose score would be misleading.
 
 It knows sentences; it reads no files and prints nothing. Warnings depend on the share of lines with a telltale mark: on
 Multi30k and WMT news, at most 0.1% of raw lines and at least 77% of tokenized lines match `TOKENIZED`; at least 76% of
 raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 """
 
-import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
@@ -16,8 +14,6 @@ from nmt.evaluation.metrics import USUAL, is_too_short
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
-LONG_WORDS = 200  # in both lines of a pair
-PATIENCE = 30.0  # seconds of TER
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
@@ -41,7 +37,7 @@ def text_warnings(
     lowercase: bool = False,
     metrics: Sequence[str] = USUAL,
 ) -> list[str]:
-    """Complete messages about what makes these scores slow, or incomparable with published ones.
+    """Complete messages about what makes these scores incomparable with published ones.
 
     `systems` and `references`: the lines of each, by what a message calls them, such as "hypotheses".
     """
@@ -58,10 +54,13 @@ def text_warnings(
                 "error; --lowercase ignores case"
             )
         for reference, right in references.items():
-            warnings += _other_form_warning(name, lines, reference, right)
-        if "ter" in metrics:
-            longest = [max(right, key=_words) for right in zip(*references.values(), strict=True)]
-            warnings += _slow_lines(lines, longest)
+            here, there = _share_in_other_form(lines), _share_in_other_form(right)
+            if abs(here - there) >= OTHER_FORM:
+                warnings.append(
+                    f"{here:.0%} of the {name} and {there:.0%} of the {reference} have characters that Unicode's NFKC "
+                    "replaces, such as ² or an accent in a code of its own, which scores count as errors; normalize "
+                    "both in the same way"
+                )
     return [*dict.fromkeys(warnings)]
 
 
@@ -131,48 +130,16 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
     return [message]
 
 
-def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
-    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
-    others = []
-    for number, both in enumerate(zip(lines, right, strict=True), start=1):
-        normal = unicodedata.normalize("NFKC", both[0]), unicodedata.normalize("NFKC", both[1])
-        if normal != both and _not_in_common(*normal) < _not_in_common(*both):
-            others.append(number)
-    if not others or len(others) < OTHER_FORM * len(lines):
-        return []
-    message = (
-        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
-        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which scores "
-        "count as errors; normalize both in the same way"
-    )
-    return [message]
-
-
-def _not_in_common(first: str, second: str) -> int:
-    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
-    here, there = (Counter("".join(text.split())) for text in (first, second))
-    return sum((here - there).values()) + sum((there - here).values())
+def _share_in_other_form(lines: Sequence[str]) -> float:
+    """Share of the lines, 0 to 1, in which NFKC replaces characters other than spaces."""
+    texts = ["".join(line.split()) for line in lines]
+    return sum(not unicodedata.is_normalized("NFKC", text) for text in texts) / max(len(lines), 1)
 
 
 def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
     """The first words in which two lines differ, apart from capitals; None if there are none."""
     words = zip_longest(first.split(), second.split(), fillvalue="")
     return next((both for both in words if both[0].casefold() != both[1].casefold()), None)
-
-
-def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
-    """Warn about pairs of lines for which sacreBLEU's TER takes half a minute or more in total.
-
-    On one core it took 6 s for two lines of 200 words, one minute for 800 words, two for 3,000 words against 200.
-    """
-    pairs = [(_words(one), _words(other)) for one, other in zip(hypotheses, references, strict=True)]
-    long = {number: words for number, words in enumerate(pairs, start=1) if min(words) >= LONG_WORDS}
-    seconds = sum(6.0 * (math.prod(words) / LONG_WORDS**2) ** 0.8 for words in long.values())
-    if seconds < PATIENCE:
-        return []
-    which = f"line {min(long)} has" if len(long) == 1 else f"{len(long):,} lines have up to"
-    longest = max(map(max, long.values()))
-    return [f"{which} {longest:,} words, on which TER may take minutes; --metrics bleu,chrf leaves it out"]
 
 
 def _unspaced(lines: Sequence[str]) -> float:
@@ -199,7 +166,3 @@ def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:
 def _cased(lines: Sequence[str]) -> float:
     """Share of the lines that lowercasing changes, 0 to 1."""
     return sum(line != line.lower() for line in lines) / max(len(lines), 1)
-
-
-def _words(line: str) -> int:
-    return len(line.split())
