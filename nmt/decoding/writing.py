@@ -131,25 +131,22 @@ class Writer:
             return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
 
-        def aligned(source: PieceWords, *, finer: bool) -> SoftAlignment:
-            part = source.part(segment.first, len(segment.source))
+        def aligned(of_line: PieceWords, cut: Callable[[str], list[str]], *, finer: bool) -> SoftAlignment:
+            part = of_line.part(segment.first, len(segment.source))
             written = words_of_tokens(
                 tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning, finer=finer
             )
-            return soft_alignment(weights, part, written, end_links=self.options.end_links)
+            alignment = soft_alignment(weights, part, written, end_links=self.options.end_links)
+            if replaced is not None:
+                alignment = _with_replaced(alignment, replaced.parts, cut)
+            target_words = [word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in alignment.target_words]
+            return replace(alignment, target_words=target_words)
 
         of_line, finer_of_line = words()
-        alignment = aligned(of_line, finer=False)
+        alignment = aligned(of_line, str.split, finer=False)
         is_finer = finer_of_line is not of_line or has_finer(text)
-        finer = aligned(finer_of_line, finer=True) if is_finer else alignment
-        if replaced is not None:  # by one word or several, after the prefix, whose words may be more or fewer as given
-            more = len(alignment.target_words) - len(replaced.words)
-            times = [1] * more + replaced.words[max(-more, 0) :]
-            finer = _with_replaced(finer, replaced.parts)
-            alignment = repeated(alignment, times, text.split())
-        alignment = replace(alignment, target_words=text.split())
-        finer = replace(finer, target_words=[word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in finer.target_words])
-        return Written(segment, hypothesis, text, alignment, finer)
+        finer = aligned(finer_of_line, finer_words, finer=True) if is_finer else alignment
+        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()), finer)
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -212,24 +209,31 @@ def _joined_text(parts: Sequence[Written]) -> str:
     return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
 
 
-def _with_replaced(finer: SoftAlignment, parts: Sequence[tuple[str, str]]) -> SoftAlignment:
-    """The finer alignment of a text whose `parts` were replaced, if they had unknown pieces; what is new inherits the
-    row.
+def _with_replaced(
+    alignment: SoftAlignment, parts: Sequence[tuple[str, str]], cut: Callable[[str], list[str]]
+) -> SoftAlignment:
+    """The alignment of a text whose `parts` were replaced, if they had unknown pieces; what is new, `cut` into words,
+    inherits the row.
 
     The end of both texts is the same; before it, a prefix may be written in another way.
     """
     rest = list(parts)
     copies: list[int] = []
     target_words: list[str] = []
-    for word in reversed(finer.target_words):
+    for word in reversed(alignment.target_words):
         left, text = len(word), ""
         while left > 0 and rest:
             part, new = rest.pop()
             left, text = left - len(part), new + text
-        instead = [text[start:stop] for start, stop in words_of(text)] if UNKNOWN_MARK in word else [word]
+        instead = cut(text) if UNKNOWN_MARK in word else [word]
         copies.append(len(instead))
         target_words += reversed(instead)
-    return repeated(finer, copies[::-1], target_words[::-1])
+    return repeated(alignment, copies[::-1], target_words[::-1])
+
+
+def finer_words(text: str) -> list[str]:
+    """The words of a text, of which every character of a script without spaces is one."""
+    return [text[start:stop] for start, stop in words_of(text)]
 
 
 def _aligned(translation: Translation, alignment: SoftAlignment, finer: SoftAlignment) -> Translation:

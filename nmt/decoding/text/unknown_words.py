@@ -25,7 +25,6 @@ class Replaced(NamedTuple):
     """A translation whose unknown words were replaced."""
 
     text: str  # with UNKNOWN_MARK for each unknown piece that stays
-    words: list[int]  # for each word between spaces that the model wrote, the number of words that `text` has for it
     parts: list[tuple[str, str]]  # of each word, also in scripts without spaces: what was written, and what it is now
 
 
@@ -51,14 +50,12 @@ def with_unknown_replaced(
     """
     rows = iter(weights[[place >= forced and token == UNKNOWN for place, token in enumerate(tokens)]].tolist())
     begin = len(subwords.decode_marked(tokens[:forced], UNKNOWN_MARK))
-    words: list[int] = []
     parts: list[tuple[str, str]] = []
 
     def replaced(match: re.Match[str]) -> str:
         written = [(match[0][start:stop], match.start() + start) for start, stop in words_of(match[0])]
         instead = [replaced_part(part, max(begin - start, 0)) for part, start in written]
         parts.extend((part, new) for (part, _), new in zip(written, instead, strict=True))
-        words.append(len("".join(instead).split()))
         return "".join(instead)
 
     def replaced_part(part: str, place: int) -> str:
@@ -67,7 +64,7 @@ def with_unknown_replaced(
         attended = _most_attended([sum(column) for column in zip(*attention, strict=True)], source) if attention else []
         return stays + (_replaced(word, attended, dictionary) if attended else word)
 
-    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), words, parts)
+    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), parts)
 
 
 def _most_attended(weights: Iterable[float], source: PieceWords) -> list[str]:

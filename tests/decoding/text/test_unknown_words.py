@@ -135,14 +135,14 @@ def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords
     (a, dog) = pieces.encode("A dog")
     words = PieceWords(["eins", "zwei", "drei"], [0, 1], [0, 2])
     weights = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
-    text, counts, parts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
-    assert (text, counts) == ("zwei drei eins A", [2, 1, 1])
+    text, parts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
+    assert text == "zwei drei eins A"
     assert parts == [(UNKNOWN_MARK, "zwei drei"), (UNKNOWN_MARK, "eins"), ("A", "A")]
-    text, counts, _ = with_unknown_replaced(
+    text, parts = with_unknown_replaced(
         [dog, UNKNOWN], weights[[2, 0]], words, subwords=pieces, dictionary={"drei": "three"}
     )
-    assert (text, counts) == ("dog zwei three", [1, 2])
-    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [], [])
+    assert (text, parts) == ("dog zwei three", [("dog", "dog"), (UNKNOWN_MARK, "zwei three")])
+    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [])
 
 
 def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
