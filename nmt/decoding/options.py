@@ -25,9 +25,8 @@ from nmt.config.allowed import allowed, choices
 from nmt.config.problems import joined, nearest_hint
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.data.dictionary import Dictionary
-from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.glossary import Glossary
-from nmt.errors import UserError, first_of, refuse
+from nmt.errors import UserError, first_of
 
 _MOST_ENTRIES = 5  # that are reported of the wrong ones of a dictionary
 
@@ -180,27 +179,6 @@ class TranslationOptions(_Decoding):
             (self.end_links != "last" and not aligns, "`end_links` has an effect only with `alignments`"),
         ]
         return [problem for is_wrong, problem in rules if is_wrong]
-
-
-def check(options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool) -> None:
-    """Raise UserError for options that contradict each other, or need attention that the models of `scorer` lack.
-
-    `decoding` is the configuration as the options change it; `constraints`: whether there are any.
-    """
-    problems = options.contradictions(decoding, constraints=constraints)
-    if decoding.coverage_penalty and (lacking := scorer.without_attention):
-        problems.append(f"`coverage_penalty` needs attention, and {lacking}; set it to 0")
-    if options.replace_unknown is not None and (lacking := scorer.without_attention):
-        problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
-    if options.alignments and (why := scorer.without_alignments):
-        problems.append(why)
-    refuse(problems)
-
-
-def check_kind(options: object) -> None:
-    """Raise UserError for options that are no TranslationOptions, nor None."""
-    if not isinstance(options, TranslationOptions | None):
-        raise UserError(f"options is {options!r}; it must be TranslationOptions")
 
 
 def _not_allowed(error: ValidationError) -> list[str]:

@@ -5,7 +5,7 @@ It is the counterpart of `writing`. It knows text and subwords; it knows no mode
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -77,37 +77,44 @@ class Reader:
                 if (half := half_of_a_pair(text)) is not None:
                     name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
                     raise UserError(f"{what}{name}: {no_character(text[half])}")
-        glossary = self.options.glossary
         segments = self._cut(lines, first)
-        target = self.vocabularies.target
-        texts = [" ".join(prefix.splitlines()).strip() for prefix in prefixes]
-        language = self._prefix_language()
-        divided = [
-            Line(text, divided_prefix(text, parts, language)) for text, parts in zip(texts, segments, strict=True)
-        ]
-        encoded = iter(encoded_prefixes([part.text for prefix in divided for part in prefix.sentences], target))
-        phrases = encoded_constraints(constraints, target)
-        beside = zip(lines, segments, divided, phrases, strict=True)
+        if self.continuing is None:
+            return segments
         problems: list[str] = []
-        for number, (line, parts, prefix, some) in enumerate(beside, first + 1):
+        given = zip(lines, segments, prefixes, constraints, strict=True)
+        for number, (line, parts, prefix, phrases) in enumerate(given, first + 1):
             name = f"line {number}" if self.numbered else excerpt(line)
-            sources = list(self._texts(parts)) if some or glossary is not None else []
-            *complete, last = islice(encoded, len(prefix.sentences))
-            with_last, *after = divided_phrases(some, sources[len(complete) :])
-            required: list[tuple[Required, Sequence[Required]]] = [
-                *((part._replace(ends=True), ()) for part in complete),
-                (last, with_last),
-                *((Required(), contained) for contained in after),
-            ]
-            problems += self._impossible(parts, required, name)
-            for index, (beginning, contained) in enumerate(required[: len(parts)]):
-                space = prefix.spaces()[index + 1] if beginning.ends else parts[index].space
-                parts[index] = parts[index]._replace(prefix=beginning, phrases=contained, space=space)
-            if glossary is not None:
-                pairs = zip(parts, sources, strict=True)
-                parts[:] = [self._with_terms(part, source, glossary, name) for part, source in pairs]
+            parts[:] = self._with_required(parts, prefix, phrases, name, problems)
         refuse(problems)
         return segments
+
+    def _with_required(
+        self, segments: Sequence[Segment], prefix: str, constraints: str, line: str, problems: list[str]
+    ) -> list[Segment]:
+        """The segments of a line with their shares of its prefix and constraints; `line`: what messages call it."""
+        glossary, target = self.options.glossary, self.vocabularies.target
+        text = " ".join(prefix.splitlines()).strip()
+        beginning = Line(text, divided_prefix(text, segments, self._prefix_language))
+        *complete, last = encoded_prefixes([part.text for part in beginning.sentences], target)
+        (phrases,) = encoded_constraints([constraints], target)
+        sources = list(self._texts(segments)) if phrases or glossary is not None else []
+        with_last, *after = divided_phrases(phrases, sources[len(complete) :])
+        shares: list[tuple[Required, Sequence[Required]]] = [
+            *((part._replace(ends=True), ()) for part in complete),
+            (last, with_last),
+            *((Required(), contained) for contained in after),
+        ]
+        having = list(segments)
+        for index, (part, contained) in enumerate(shares):
+            pieces = len(segments[index].source) if segments else 0
+            longest = longest_translation(pieces + 1, self.decoding)
+            problems += impossible(part, contained, self.continuing, line=line, blank=not segments, longest=longest)
+            if segments:
+                space = beginning.spaces()[index + 1] if part.ends else segments[index].space
+                having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
+        if glossary is None:
+            return having
+        return [self._with_terms(part, source, glossary, line) for part, source in zip(having, sources, strict=True)]
 
     def _with_terms(self, segment: Segment, text: str, glossary: Glossary, line: str) -> Segment:
         """The segment, with this text, with the terms of the glossary that its translation can have."""
@@ -160,6 +167,7 @@ class Reader:
             for number, line in enumerate(cut, first)
         ]
 
+    @cached_property
     def _prefix_language(self) -> str | None:
         """The code of the language by whose rules prefixes are cut into sentences; None where they are not."""
         if self.options.split_sentences is False or self.languages.target is None:
@@ -168,17 +176,6 @@ class Reader:
             return checked_language(self.languages.target)
         except UserError:
             return None
-
-    def _impossible(
-        self, segments: Sequence[Segment], required: Sequence[tuple[Required, Sequence[Required]]], line: str
-    ) -> list[str]:
-        """Why the first segments of a line cannot have these prefixes and phrases."""
-        problems = []
-        for index, (prefix, phrases) in enumerate(required):
-            pieces = len(segments[index].source) if segments else 0
-            longest = longest_translation(pieces + 1, self.decoding)
-            problems += impossible(prefix, phrases, self.continuing, line=line, blank=not segments, longest=longest)
-        return problems
 
 
 def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:

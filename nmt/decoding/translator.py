@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.config import Config
 from nmt.config.schema import DecodingConfig, EnsembleName
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
-from nmt.decoding.options import TranslationOptions, check, check_kind
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
@@ -43,10 +44,21 @@ class _Files(NamedTuple):
     """What a translator was loaded from, and how."""
 
     models: list[Path]
-    digests: list[str | None]  # the checksums in the files
+    digests: list[str | None]  # the checksums in the files, that of the shortlist last
     precision: str
-    shortlist: Path | None = None
-    ensemble: EnsembleName | None = None
+    shortlist: Path | None
+    ensemble: EnsembleName | None
+
+
+class _Loaded(NamedTuple):
+    """One model of a translator, and what its file says of it."""
+
+    path: Path
+    model: Seq2Seq
+    vocabularies: Vocabularies
+    config: Config
+    longest_trained: int
+    digest: str | None
 
 
 class Translator:
@@ -123,34 +135,35 @@ class Translator:
         paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
-        usable, translators, problems = _usable(device), list[Translator](), list[str]()
+        usable, loaded, problems = _usable(device), list[_Loaded](), list[str]()
         for one in paths:
             with collected(problems):
-                translators.append(_load(one, usable, precision))
+                loaded.append(_load(one, usable, precision))
         refuse(problems)
-        first = translators[0]
-        for other, translator in zip(paths, translators, strict=True):
-            if differing := difference(first.vocabularies, translator.vocabularies):
-                problems.append(f"{paths[0]} and {other} cannot translate together: {differing}")
+        first = loaded[0]
+        for other in loaded:
+            problems += _differences(first, other)
         refuse(problems)
         listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
-        loaded = cls(
-            [model for translator in translators for model in translator.models],
+        translator = cls(
+            [one.model for one in loaded],
             first.vocabularies,
-            decoding=first.decoding,
+            decoding=first.config.decoding,
             device=device,
-            longest_segment=min(translator.longest_segment for translator in translators),
+            longest_segment=min(longest_segment(one.config.data.max_length) for one in loaded),
             shortlist=listed,
             ensemble=ensemble,
-            languages=first.languages,
-            longest_trained=min((one.longest_trained for one in translators if one.longest_trained), default=None),
+            languages=Languages(first.config.data.source_language, first.config.data.target_language),
+            longest_trained=min(one.longest_trained for one in loaded),
         )
-        files = [translator._files for translator in translators if translator._files is not None]
-        digests = [*chain.from_iterable(one.digests for one in files), *([listed.digest] if listed else [])]
-        models = list(chain.from_iterable(one.models for one in files))
-        listed_in = None if shortlist is None else Path(shortlist).absolute()
-        loaded._files = _Files(models, digests, precision, listed_in, ensemble)
-        return loaded
+        translator._files = _Files(
+            [one.path.absolute() for one in loaded],
+            [*(one.digest for one in loaded), None if listed is None else listed.digest],
+            precision,
+            None if shortlist is None else Path(shortlist).absolute(),
+            ensemble,
+        )
+        return translator
 
     @cached_property
     def _continuing(self) -> Tensor:
@@ -171,7 +184,14 @@ class Translator:
         is not known.
         """
         decoding = options.decoding(self.decoding)
-        check(options, decoding, self.scorer, constraints=constraints)
+        problems = options.contradictions(decoding, constraints=constraints)
+        if decoding.coverage_penalty and (lacking := self.scorer.without_attention):
+            problems.append(f"`coverage_penalty` needs attention, and {lacking}; set it to 0")
+        if options.replace_unknown is not None and (lacking := self.scorer.without_attention):
+            problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
+        if options.alignments and (why := self.scorer.without_alignments):
+            problems.append(why)
+        refuse(problems)
         sentence_language(options, self.languages)
         constrained = constraints or options.glossary is not None
         if constrained and (joiner := self.vocabularies.target.joiner):
@@ -229,13 +249,14 @@ class Translator:
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
         refuse_one_text(lines=lines, prefixes=prefixes, constraints=constraints)
+        if first is not None and first < 0:
+            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
             "n_best": n_best,
             "alignments": alignments,
         }
-        check_kind(options)
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
         self.check(options, constraints=constraints is not None)
@@ -267,11 +288,8 @@ class Translator:
     ) -> Iterator[tuple[list[str], list[list[Segment]]]]:
         """As many lines at a time as are translated together, and the segments of each; for the rest see `translate`.
 
-        Raises UserError for a `first` that is no place, and, where its line is asked for, for one that cannot have its
-        prefix or constraints.
+        Raises UserError, where its line is asked for, for one that cannot have its prefix or constraints.
         """
-        if isinstance(first, bool) or not isinstance(first, int | None) or (first or 0) < 0:
-            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
         decoding = options.decoding(self.decoding)
         reader = Reader(
             vocabularies=self.vocabularies,
@@ -282,8 +300,11 @@ class Translator:
             continuing=self._continuing_for(prefixes, constraints, options.glossary),
             numbered=first is not None,
         )
+        number = first or 0
         beside = {"prefixes": prefixes, "constraint lines": constraints}
-        return _segments(reader, alongside(chunks(lines, _characters(decoding), waiting), beside), first or 0)
+        for together, beginnings, phrases in alongside(chunks(lines, _characters(decoding), waiting), beside):
+            yield together, reader.segments(together, beginnings, phrases, number)
+            number += len(together)
 
     def together(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[int]:
         """How many of the lines are translated together, then how many of the next, and so on.
@@ -291,15 +312,6 @@ class Translator:
         A text that is cut where they end is translated as the whole is, bit for bit, if no `waiting` is given.
         """
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
-
-
-def _segments(
-    reader: Reader, texts: Iterable[list[list[str]]], first: int
-) -> Iterator[tuple[list[str], list[list[Segment]]]]:
-    """Each chunk of lines, which are numbered from `first` on, and their segments."""
-    for lines, prefixes, constraints in texts:
-        yield lines, reader.segments(lines, prefixes, constraints, first)
-        first += len(lines)
 
 
 def _characters(decoding: DecodingConfig) -> int:
@@ -317,7 +329,7 @@ def _usable(device: torch.device | str) -> torch.device:
     return chosen
 
 
-def _load(path: Path, device: torch.device, precision: str) -> Translator:
+def _load(path: Path, device: torch.device, precision: str) -> _Loaded:
     path = model_path(path)
     file = load_model(path)
     try:
@@ -328,18 +340,7 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
     model = model.to(device)
     model.pack_weights(precision)
-    data, decoding = file.config.data, file.config.decoding
-    translator = Translator(
-        [model],
-        vocabularies,
-        decoding=decoding,
-        device=device,
-        longest_segment=longest_segment(data.max_length),
-        languages=Languages(data.source_language, data.target_language),
-        longest_trained=longest_trained(file),
-    )
-    translator._files = _Files([path.absolute()], [file.digest], precision)
-    return translator
+    return _Loaded(path, model, vocabularies, file.config, longest_trained(file), file.digest)
 
 
 def _loaded_again(
@@ -350,32 +351,19 @@ def _loaded_again(
         files.models, device=device, precision=files.precision, shortlist=files.shortlist, ensemble=files.ensemble
     )
     assert loaded._files is not None
-    paths = [*files.models, files.shortlist]
-    digests = zip(paths, files.digests, loaded._files.digests, strict=False)
-    refuse(
-        [
-            f"{path}: has another content than when the translator that was pickled was loaded from it"
-            for path, before, now in digests
-            if before != now
-        ]
-    )
+    pairs = zip([*files.models, files.shortlist], files.digests, loaded._files.digests, strict=True)
+    what = "has another content than when the translator that was pickled was loaded from it"
+    refuse([f"{path}: {what}" for path, before, now in pairs if before != now])
     loaded.decoding, loaded.longest_segment = DecodingConfig.model_validate(decoding), longest_segment
     return loaded
 
 
-def difference(one: Vocabularies, other: Vocabularies) -> str | None:
-    """What is different between the vocabularies of two models; None where they are the same."""
-    for side, first, second in zip(("source", "target"), one, other, strict=True):
-        if first.model != second.model:
-            return f"their {side} vocabularies differ: {_difference(first, second)}"
-    return None
-
-
-def _difference(one: Subwords, other: Subwords) -> str:
-    if one.size != other.size:
-        return f"{one.size} and {other.size} pieces"
-    pairs = zip(one.pieces(range(one.size)), other.pieces(range(other.size)), strict=True)
-    for number, (first, second) in enumerate(pairs):
-        if first != second:
-            return f"piece {number} is {first!r} in the one and {second!r} in the other"
-    return "they have the same pieces, but cut text differently (other scores or normalization)"
+def _differences(one: _Loaded, other: _Loaded) -> list[str]:
+    """Why two models cannot translate together: each side needs the same vocabulary."""
+    sides = zip(("source", "target"), one.vocabularies, other.vocabularies, strict=True)
+    return [
+        f"{one.path} and {other.path} cannot translate together: their {side} vocabularies differ ({first.size} and "
+        f"{second.size} pieces)"
+        for side, first, second in sides
+        if first.model != second.model
+    ]

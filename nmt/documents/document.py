@@ -7,7 +7,7 @@
 from dataclasses import replace
 
 from nmt.data.corpus import half_of_a_pair, no_character
-from nmt.decoding.options import TranslationOptions, check_kind
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translator
 from nmt.documents.formats import FORMATS, Document, Format, PlainText
@@ -66,7 +66,6 @@ def translate_document(
     Where tags belong is told by the attention of the model; without attention they go where they stood in proportion.
     Raises UserError like `read_document` and `Translator.translate`.
     """
-    check_kind(options)
     document = read_document(text, format=format, name=name)
     options = document_options(document, options or TranslationOptions(), translator)
     return document.written([best for best, *_ in translator.translate(document.lines, options, first=None)])

@@ -18,7 +18,7 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import ENSEMBLES, Scorer
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.shortlist import Columns
-from nmt.decoding.translator import Translator, difference
+from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -156,7 +156,8 @@ def test_the_score_of_a_translation_is_that_of_forced_decoding(
         of_size(vocabularies, "conditional_gru"),
     ]
     translator = Translator(models, vocabularies, ensemble=ensemble)
-    translations = [best for best, *_ in translator.translate(TEXT[:3], length_penalty="none", alignments=True)]
+    options: dict[str, Any] = {"beam_size": 3, "length_penalty": "none", "alignments": True, **SHORT}
+    translations = [best for best, *_ in translate(translator, TEXT[:3], **options)]
     pairs = [
         (vocabularies.source.encode(line), [_id(vocabularies.target, piece) for piece in best.tokens])
         for line, best in zip(TEXT[:3], translations, strict=True)
@@ -236,26 +237,6 @@ def test_a_member_without_attention_is_named(vocabularies, options, score) -> No
         translate(Translator(models, vocabularies), TEXT, **options)
 
 
-def test_what_is_different_between_vocabularies() -> None:
-    subwords = [
-        Subwords.train(text, settings=SubwordsConfig(type=kind, size=size))
-        for text, kind, size in ((TEXT, "bpe", 71), (TEXT, "bpe", 73), (TEXT[::-1], "char", 41), (TEXT, "char", 41))
-    ]
-    one, larger = subwords[:2]
-    assert difference(Vocabularies(one, one), Vocabularies(one, one)) is None
-    assert difference(Vocabularies(one, one), Vocabularies(larger, one)) == (
-        "their source vocabularies differ: 71 and 73 pieces"
-    )
-    assert difference(Vocabularies(one, one), Vocabularies(one, larger)) == (
-        "their target vocabularies differ: 71 and 73 pieces"
-    )
-    other = Subwords.train([line.upper() for line in TEXT], settings=SubwordsConfig(type="bpe", size=71))
-    message = difference(Vocabularies(one, one), Vocabularies(other, one))
-    assert message is not None
-    assert message.startswith("their source vocabularies differ: piece ")
-    assert " in the one and " in message
-
-
 def save(path: Path, *, seed: int, subwords: Subwords, ratio: float = 2.0, decoder: str = "luong") -> Path:
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
@@ -315,8 +296,8 @@ def test_mistakes_in_loading_are_told_together(tmp_path, vocabularies) -> None:
     other = save(tmp_path / "other", seed=1, subwords=larger)
     with pytest.raises(UserError) as caught:
         Translator.load([one, other, one, other])
-    differing = f"{one} and {other} cannot translate together: their source vocabularies differ: 71 and 73 pieces"
-    assert caught.value.messages == (differing,)
+    differing = f"{one} and {other} cannot translate together: their {{}} vocabularies differ (71 and 73 pieces)"
+    assert caught.value.messages == (differing.format("source"), differing.format("target"))
     with pytest.raises(UserError) as caught:
         Translator.load([one, tmp_path / "nowhere", tmp_path])
     assert len(caught.value.messages) == 2

@@ -152,7 +152,6 @@ def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str
         ({"lines": ["a", None]}, "line 2 is of type NoneType; it must be a text (str)"),
         ({"lines": [b"a"]}, "line 1 is of type bytes; it must be a text (str)"),
         ({"lines": ["a"], "prefixes": [2.5]}, "line 1 of the prefixes is of type float; it must be a text (str)"),
-        ({"lines": ["a"], "options": {"beam_size": 3}}, "options is {'beam_size': 3}; it must be TranslationOptions"),
     ],
 )
 def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> None:
@@ -161,8 +160,6 @@ def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> N
     with pytest.raises(UserError) as caught:
         list(translator.translate(**texts))
     assert str(caught.value) == message
-    with pytest.raises(UserError, match=r"options is \{\}; it must be TranslationOptions"):
-        translate_document(translator, "a", options={})  # type: ignore[arg-type]
     with pytest.raises(UserError, match="the document is of type bytes; it must be a text"):
         translate_document(translator, b"<p>a</p>", format="html")  # type: ignore[arg-type]
 
