@@ -14,7 +14,6 @@ from nmt.config.yaml_text import KeyPath, YamlError, read_yaml, replaced, value_
 from nmt.errors import UserError, collected
 
 _DEEPEST = 20  # names in a key; the schema is less deep
-_LONGEST_INDEX = 9  # digits
 _LONGEST_SHOWN = 200  # characters of an override in a message
 
 
@@ -74,9 +73,10 @@ def _step(part: str, value: Any) -> str | int:
     if not part.isdecimal() and not isinstance(value, list):
         return part
     length = len(value) if isinstance(value, list) else int(bool(value))  # one section may stand for a list of it
-    if not part.isdecimal() or len(part) > _LONGEST_INDEX or int(part) > length:
-        shown = part if len(part) <= 20 else f"{part[:17]}..."
-        raise ValueError(f"a list, so an index from 0 to {length} follows ({length} adds an item); given {shown}")
+    if part not in map(str, range(length + 1)):
+        raise ValueError(
+            f"a list, so an index from 0 to {length} follows ({length} adds an item); given {in_words(part)}"
+        )
     return int(part)
 
 

@@ -2,9 +2,9 @@
 
 Stricter than PyYAML: only `true` and `false` are booleans (so the language code `no` stays text), `5e-4` is a number
 without needing a dot, numbers have no octal, base-60 or underscored forms, dates stay text, and a repeated key is a
-mistake. No text, whoever wrote it, takes more than a second: its length, its nesting and the number of its values,
-counting what aliases and merge keys repeat, have limits far beyond any configuration. It knows nothing about the
-configuration's keys.
+mistake. No text, whoever wrote it, takes more than a second: its length, its nesting and the number of its values have
+limits far beyond any configuration, and there are no anchors and aliases, with which a short text can repeat itself
+without end. It knows nothing about the configuration's keys.
 """
 
 import re
@@ -18,13 +18,12 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 KeyPath = tuple[str | int, ...]  # ("data", "train", 0, "source"), written data.train.0.source
 
 LONGEST_TEXT = 1 << 18  # characters, or bytes of a file
-MOST_VALUES = 10_000  # keys, values, lists and sections, counted as often as aliases and merge keys repeat them
-DEEPEST = 50  # levels of sections, lists and values, with aliases replaced by what they stand for
+MOST_VALUES = 10_000  # keys, values, lists and sections
+DEEPEST = 50  # levels of sections, lists and values
 _LONGEST_KEY = 1000
 _LONGEST_SHOWN = 200  # characters of the user's text in a message
 
 _TEXT = "tag:yaml.org,2002:str"
-_MERGE = "tag:yaml.org,2002:merge"
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 # YAML 1.2's core schema without hexadecimal, octal, infinity and not-a-number.
 _SCALARS = [
@@ -32,7 +31,6 @@ _SCALARS = [
     ("tag:yaml.org,2002:bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
     ("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]{1,100}"), list("-+0123456789")),
     ("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789")),
-    (_MERGE, re.compile(r"<<"), ["<"]),
 ]
 _TAB = "a tab; YAML allows only spaces before a key"
 _HINTS = {
@@ -62,38 +60,24 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[tuple[int, str]] = []
-        self._count = 0  # values so far, and those that aliases repeat
-        self._levels: list[int] = []  # of sections and lists below each of those around the present value
-        self._extents: dict[Node, tuple[int, int]] = {}  # how many values a node stands for, and how deep it is
+        self._values = 0  # so far
+        self._levels = 0  # around the present value, and it
 
     def compose_node(self, parent: Node | None, index: Any) -> Any:
         event = self.peek_event()
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
             raise YamlError(f"tags such as {_shortened(event.tag)} are not allowed here", line)
-        if isinstance(event, yaml.AliasEvent):
-            node: Any = super().compose_node(parent, index)
-            if node not in self._extents:
-                raise YamlError(f"the alias *{event.anchor} is inside its own anchor &{event.anchor}", line)
-            values, levels = self._extents[node]
-            self._check_limits(values, levels, line)
-        else:
-            self._check_limits(1, 1, line)
-            before = self._count
-            self._levels.append(1)
-            node = super().compose_node(parent, index)
-            levels = self._levels.pop()
-            self._extents[node] = self._count - before + 1, levels
-        if self._levels:
-            self._levels[-1] = max(self._levels[-1], levels + 1)
-        return node
-
-    def _check_limits(self, values: int, levels: int, line: int) -> None:
-        self._count += values
-        if self._count > MOST_VALUES:
-            raise YamlError(f"more than {MOST_VALUES:,} values, counting what aliases and merge keys repeat", line)
-        if len(self._levels) + levels > DEEPEST:
+        if getattr(event, "anchor", None) is not None:
+            raise YamlError(f"anchors and aliases such as {_shortened(event.anchor)} are not allowed here", line)
+        self._values, self._levels = self._values + 1, self._levels + 1
+        if self._values > MOST_VALUES:
+            raise YamlError(f"more than {MOST_VALUES:,} values", line)
+        if self._levels > DEEPEST:
             raise YamlError(f"nested too deeply, more than {DEEPEST} levels", line)
+        node = super().compose_node(parent, index)
+        self._levels -= 1
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
         node: MappingNode = super().compose_mapping_node(anchor)
@@ -109,8 +93,7 @@ class _Reader(yaml.SafeLoader):
                 where = f"first in line {first}" if first != line else "both times in this line"
                 self.repeated.append((line, f"the key {key.value} is given twice; {where}"))
             first_lines.setdefault(key.value, line)
-            if key.tag != _MERGE:
-                key.tag = _TEXT  # every key is text, even 1 and true
+            key.tag = _TEXT  # every key is text, even 1 and true
         return node
 
 
@@ -160,7 +143,7 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
     if isinstance(node, MappingNode):
         if part == 0:  # one section stands for a list of it
             return node.start_mark.line + 1, node
-        for key, value in reversed(node.value):  # keys merged in by << come before those of the section itself
+        for key, value in reversed(node.value):  # of a repeated key, the last value counts
             if key.value == part:
                 return key.start_mark.line + 1, value
     if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):

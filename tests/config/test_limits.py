@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, load_config, parse_config
+from nmt.config import Config, load_config
 from nmt.config.yaml_text import DEEPEST, LONGEST_TEXT, MOST_VALUES, YamlError, read_yaml
 from nmt.errors import UserError
-
-ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 13))
-MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 13))
-WIDE = "base: &base {" + ", ".join(f"k{n}: 1" for n in range(200)) + "}\nlist:\n" + "- <<: *base\n" * 40
-CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2000))
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +19,12 @@ def _within_seconds() -> Iterator[None]:
     assert time.process_time() - began < 5
 
 
-def test_what_an_alias_stands_for_is_nested_where_it_stands() -> None:
-    with pytest.raises(YamlError, match="nested too deeply") as error:
-        read_yaml(CHAIN)
-    assert error.value.line == DEEPEST - 1  # two levels in the first line already, and the section around all
-
-
 def test_up_to_the_limits() -> None:
-    items = (MOST_VALUES - 3) // 2  # besides the section, its key and the list; an alias of two values for each two
-    text = f"a: [&a [x], {', '.join(['*a'] * (items - 1))}]"
+    items = MOST_VALUES - 3  # besides the section, its key and the list
+    text = f"a: [{', '.join(['x'] * items)}]"
     assert len(read_yaml(text).value["a"]) == items
     with pytest.raises(YamlError, match="more than 10,000 values"):
-        read_yaml(text.replace("[&a", "[x, x, &a"))
+        read_yaml(text.replace("[", "[x, "))
     nested = "[" * (DEEPEST - 1) + "x" + "]" * (DEEPEST - 1)
     assert read_yaml(nested).value is not None
     with pytest.raises(YamlError, match="nested too deeply"):
@@ -46,23 +35,6 @@ def test_up_to_the_limits() -> None:
     with pytest.raises(YamlError, match=r"a key of 5,000 characters; at most 1,000 are allowed") as error:
         read_yaml("? " + "x" * 5000)
     assert error.value.line == 1
-
-
-@pytest.mark.parametrize("text", [ALIASES, MERGES, WIDE], ids=["aliases", "merges", "wide merges"])
-def test_what_aliases_and_merge_keys_repeat_is_counted(text: str, tmp_path: Path) -> None:
-    """In files, in models, and in overrides."""
-    assert len(text) < 3000
-    path = tmp_path / "bomb.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"bomb.yaml, line \d+: more than 10,000 values, counting what aliases"):
-        load_config(path)
-    with pytest.raises(UserError, match=r"the saved configuration, line \d+: more than 10,000 values"):
-        parse_config(text)
-
-
-def test_an_override_that_repeats_too_much(messages: Callable[..., list[str]]) -> None:
-    (message,) = messages("name: demo", "training={" + ", ".join(ALIASES.splitlines()) + "}")
-    assert "more than 10,000 values" in message
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "large.yaml"])
