@@ -69,8 +69,6 @@ def checked_facts(path: Path) -> Facts:
         if digest != new_digest(body).hexdigest().encode():
             raise ValueError(f"{CONTENTS} is not as it was written")
         contents = json.loads(body)
-        if contents["key"] != path.name:
-            raise ValueError(f"the entry is {contents['key']}")
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(partial(_check_file, path), *zip(*contents["files"], strict=True)))
     except OSError as error:
@@ -100,7 +98,7 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             digests = list(pool.map(_hash_file, files))
         described = [(file.name, file.stat().st_size, digest) for file, digest in zip(files, digests, strict=True)]
-        body = json.dumps({"key": path.name, "facts": facts, "files": described}).encode()
+        body = json.dumps({"facts": facts, "files": described}).encode()
         (folder / CONTENTS).write_bytes(new_digest(body).hexdigest().encode() + b"\n" + body)
         try:
             folder.rename(path)

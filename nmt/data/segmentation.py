@@ -146,8 +146,6 @@ class Segmenter:
         return lattice
 
     def _one_of_the_best(self, text: str, alpha: float, nbest_size: int, random: Random) -> list[int]:
-        if nbest_size <= 1:
-            return list(self._processor.encode(text, out_type=int))
         best = self._processor.nbest_encode_as_ids(text, nbest_size)
         if self._symbols:  # which the best one keeps whole
             whole = [sum(number in self._symbols.values() for number in ids) for ids in best]

@@ -140,15 +140,6 @@ def test_a_whole_entry_may_be_gone_or_something_else(made: tuple[Path, list[Any]
     assert content(run(folder)) == made[1]
 
 
-def test_an_entry_in_the_place_of_another_one(made: tuple[Path, list[Any]], folder: Path) -> None:
-    first, second = sorted((folder / "cache" / "ids").iterdir())
-    shutil.rmtree(first)
-    shutil.copytree(second, first)
-    log: list[str] = []
-    assert content(run(folder, log)) == made[1]
-    assert sum(f"rebuilt (the entry is {second.name})" in line for line in log) == 1
-
-
 def test_an_intact_file_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
     """Such as a subword model of another version."""
 

@@ -87,13 +87,6 @@ def test_unigram_segmentations_have_their_probabilities(alpha: float, nbest_size
         assert drawn[parts] / draws == pytest.approx(weight / sum(weights.values()), abs=0.015)
 
 
-def test_a_best_list_of_one_is_the_best() -> None:
-    subwords, segmenter = models("unigram", 50)
-    for nbest_size in (0, 1):
-        for line in LINES:
-            assert segmenter.sample(line, alpha=0.1, nbest_size=nbest_size, random=Random(1)) == subwords.encode(line)
-
-
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_runs_of_unknown_characters_are_one_unknown_in_every_draw(kind: str) -> None:
     subwords, segmenter = models(kind, 50)

@@ -1,8 +1,6 @@
 """Subword models: special symbols, strange text, sampling as a pure function, and messages about bad sizes."""
 
 import io
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,19 +145,6 @@ def test_sampling_is_a_pure_function(kind: str, sampling: SubwordSampling, bpe: 
     assert Subwords(subwords.model).sample(LINES, sampling=sampling, seed=1) == expected[1]
     for sampled in expected.values():
         assert [subwords.decode(ids) for ids in sampled] == LINES
-
-
-def test_sampling_in_another_process_gives_the_same(tmp_path: Path, unigram: Subwords) -> None:
-    (tmp_path / "model").write_bytes(unigram.model)
-    program = (
-        "import sys; from pathlib import Path; from nmt.config.schema import SubwordSampling;"
-        "from nmt.data.subwords import Subwords; subwords = Subwords.from_file(Path(sys.argv[1]));"
-        "print(subwords.sample(sys.argv[2:], sampling=SubwordSampling(alpha=0.2), seed=7))"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "model"), *LINES]
-    other = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    here = unigram.sample(LINES, sampling=SubwordSampling(alpha=0.2), seed=7)
-    assert other.stdout.strip() == str(here)
 
 
 @pytest.mark.parametrize("kind", ["char", "word"])
