@@ -22,7 +22,7 @@ from nmt.training.optim import steering_metrics
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"
 SCHEMA = ROOT / "configs" / "schema.json"
-NO_LIMIT = "1,000,000,000"  # a bound that only stops typing errors
+NO_LIMIT = r" and at most 1,000,000(,000)?\b"  # which only stops typing errors
 NAMES = {**FAMILIES, "metric": steering_metrics()}
 
 INTRODUCTION = """\
@@ -184,7 +184,7 @@ def _values(place: Place) -> str:
 
 def _in_short(text: str) -> str:
     """What is allowed, in fewer words than a message has: "0 to 10" instead of "a whole number, at least 0 …"."""
-    text = text.replace(f" and at most {NO_LIMIT}", "").replace(" or false", ", false")
+    text = re.sub(NO_LIMIT, "", text).replace(" or false", ", false")
     text = re.sub(r"a whole number, (?=at|more|less)|\ba (?=number|path|list)", "", text)
     text = re.sub(r"at least (\S+) and at most (\S+)", r"\1 to \2", text)
     for words, sign in (("at least ", "≥ "), ("at most ", "≤ "), ("more than ", "> "), ("less than ", "< ")):
