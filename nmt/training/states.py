@@ -44,8 +44,10 @@ class SavedStates:
     average: MovingAverage | None = field(default=None, init=False)  # of the model's weights
     update: int | None = field(default=None, init=False)  # of the newest state
     _kept: set[int] = field(default_factory=set, init=False)  # the updates whose checkpoints the newest state needs
+    _text: str = field(init=False)  # of the configuration
 
     def __post_init__(self) -> None:
+        self._text = dump_config(self.config)
         if (settings := self.config.training.moving_average) is not None:
             self.average = MovingAverage(self.model, settings.decay)
 
@@ -125,7 +127,7 @@ class SavedStates:
             "progress": progress.as_json(self.processes),
             "schedule": self.schedule.state(),
             **({} if records is None else records.saved()),
-            "config": dump_config(self.config),
+            "config": self._text,
             "data": self.data,
             "surroundings": self._surroundings(),
         }

@@ -192,7 +192,7 @@ def test_the_model_holds_the_configuration_and_its_history(trained: Path) -> Non
     )
 
 
-@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 2, [9, 18, 27]), (2, 1, [9, 18, 27]), (1, 0, [9])])
+@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 1, [9, 27])])
 def test_checkpoints_that_are_kept(
     tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, best: int, last: int, kept: list[int]
 ) -> None:
@@ -214,7 +214,7 @@ def scripted_losses(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
     monkeypatch.setattr(validation, "corpus_loss", scripted)
 
 
-@pytest.mark.parametrize(("average", "wins"), [(0.5, True), (1.0, False), (9.0, False)])
+@pytest.mark.parametrize(("average", "wins"), [(0.5, True), (1.0, False)])
 def test_average_of_the_best_checkpoints(
     tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, average: float, wins: bool
 ) -> None:
@@ -360,17 +360,15 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
 def test_a_start_from_which_a_model_hardly_learns(
     tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One warning where training begins, and in a dry run; none where there are trained weights to go on from."""
+    """One warning where training begins; none where there are trained weights to go on from."""
 
     def warnings(output: str, *more: str | Path) -> int:
         assert train(tiny, tmp_path / output, "model.attention.score=general", "training.max_updates=1", *more) == 0
         return capsys.readouterr().err.count("warning: score: general with input feeding, 11 units, and weights drawn")
 
-    assert warnings("run", "--dry-run") == 1
     assert warnings("run") == 1
     assert warnings("run", "--resume") == 0
     assert warnings("other", "--init-from", tmp_path / "run") == 0
-    assert warnings("third", "model.initialization.range=0.2") == 0
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:

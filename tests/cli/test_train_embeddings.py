@@ -80,23 +80,6 @@ def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Tra
     assert not torch.allclose(end.weights[TARGET], start.weights[TARGET], atol=1e-3)
 
 
-def test_a_resumed_run_does_not_read_the_file_again(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped after an epoch and resumed without the file, it ends as the run that was never stopped."""
-    path = vectors(tmp_path, *WORDS)
-    settings = embeddings(source=path, freeze="true")
-    assert train(tiny, tmp_path / "whole", settings) == 0
-    with monkeypatch.context() as patch:
-        stop_at_validation(patch, 2)
-        assert train(tiny, tmp_path / "stopped", settings) == 130
-    path.unlink()
-    assert train(tiny, tmp_path / "stopped", settings, "--resume") == 0
-    whole, resumed = load_model(tmp_path / "whole"), load_model(tmp_path / "stopped")
-    for name, weight in whole.weights.items():
-        assert torch.equal(weight, resumed.weights[name]), name
-
-
 def test_files_are_checked_before_data_is_read(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     path = vectors(tmp_path, *WORDS, size=5)
     missing = tmp_path / "missing.vec"
@@ -126,22 +109,24 @@ def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
 
 
 def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are not read again, and need not be there; the copy of the configuration and the model tell the truth."""
+    """They are not read again, and need not be there; it ends like one that was not stopped, and says what it read."""
     path, output = vectors(tmp_path, *WORDS), tmp_path / "run"
+    settings = (embeddings(source=path, freeze="true"), "training.max_epochs=2")
+    assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(tiny, output, embeddings(source=path)) == 130
+        assert train(tiny, output, *settings) == 130
     path.unlink()
-    capsys.readouterr()
-    other = (embeddings(source=tmp_path / "other.txt"), f"data.cache_folder={tmp_path / 'cache'}")
-    assert train(tiny, output, *other, "--resume") == 0
+    other = embeddings(source=tmp_path / "other.txt", freeze="true")
+    assert train(tiny, output, *settings, other, f"data.cache_folder={tmp_path / 'cache'}", "--resume") == 0
     saved = (output / "config.yaml").read_text(encoding="utf-8")
     assert str(path) in saved
     assert "other.txt" not in saved
-    assert load_model(output).config.model.embeddings == parse_config(saved).model.embeddings
-    assert train(output / "config.yaml", tmp_path / "tuned", "--init-from", output) == 0
+    whole, resumed = load_model(tmp_path / "whole"), load_model(output)
+    assert resumed.config.model.embeddings == parse_config(saved).model.embeddings
+    assert all(torch.equal(weight, resumed.weights[name]) for name, weight in whole.weights.items())
 
 
 def test_fine_tuning_starts_from_the_model_and_no_file(

@@ -54,36 +54,27 @@ def test_settings_are_values(tmp_path: Path, tiny: Path) -> None:
     settings: dict[str, Any] = {
         "name": "10.5",  # a text
         "data.source_language": "no",  # which YAML takes for false
-        "training.optimizer.learning_rate": 1e-5,  # of which JSON makes what YAML takes for a text
+        "training.optimizer": MappingProxyType({"name": "adam", "learning_rate": torch.tensor(0.25)}),
+        "training.label_smoothing": 1e-5,  # of which JSON makes what YAML takes for a text
+        "seed": np.arange(5)[4],
+        "data.cache_folder": tmp_path / "cache",
         "training.early_stopping": {"metric": "bleu", "patience": 3},
         "training.moving_average": None,
-        "training.freeze": (),
-        "training.max_epochs": 1,
+        "training.freeze": np.array([], dtype=str),
+        "training.max_updates": np.int64(1),
     }
     nmt.train(str(tiny), settings=settings, output=str(tmp_path / "run"), device=torch.device("cpu"))
     config = config_of(tmp_path / "run")
     assert config.name == "10.5"
     assert config.data.source_language == "no"
-    assert config.training.optimizer.learning_rate == 1e-5
+    assert (config.seed, config.training.optimizer.learning_rate) == (4, 0.25)
+    assert config.training.label_smoothing == 1e-5
+    assert config.data.cache_folder == tmp_path / "cache"
     stopping = config.training.early_stopping
     assert stopping is not None
     assert (stopping.metric, stopping.patience) == ("bleu", 3)
     assert config.training.moving_average is None
     assert config.training.freeze == []
-
-
-def test_numbers_of_numpy_and_paths_are_values(tmp_path: Path, tiny: Path) -> None:
-    settings = {
-        "seed": np.arange(5)[4],
-        "training.optimizer": MappingProxyType({"name": "adam", "learning_rate": torch.tensor(0.25)}),
-        "training.freeze": np.array([], dtype=str),
-        "data.cache_folder": tmp_path / "cache",
-        "training.max_updates": np.int64(1),
-    }
-    nmt.train(tiny, settings=settings, output=tmp_path / "run", device="cpu")
-    config = config_of(tmp_path / "run")
-    assert (config.seed, config.training.optimizer.learning_rate) == (4, 0.25)
-    assert config.data.cache_folder == tmp_path / "cache"
 
 
 @pytest.mark.parametrize(
