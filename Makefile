@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Without their bytecode, which some containers forbid, every program that a test starts compiles the package anew.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo docs notebooks format lint types test slow check coverage commands torture fuzz mutants soak bench table data clean

@@ -296,7 +296,7 @@ def tags_of(html: str) -> list[str]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(DOCUMENTS)
 def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: str) -> None:
     apart = html.replace("<", " <").replace(">", "> ")  # tags that are not inside words
@@ -369,7 +369,7 @@ def scripts(html: str) -> Counter[str]:
     return Counter(html[part.start : part.stop] for part in tokens(html) if (part.kind, part.name) == (OTHER, "script"))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(FRAGMENTS, max_size=30).map("".join), st.integers(0, 99))
 def test_broken_html(html: str, seed: int) -> None:
     """Tokens have no gaps; with any translation the tags stay; without texts nothing changes."""
@@ -382,7 +382,7 @@ def test_broken_html(html: str, seed: int) -> None:
     assert document.lines or written == html
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(FRAGMENTS.filter(lambda text: "svg" not in text and text != "\0"), max_size=12).map("".join))
 def test_tags_are_those_that_lxml_sees(html: str) -> None:
     """lxml 6 reads tags as the HTML standard does; it is asked for each tag name whether there is one."""

@@ -266,6 +266,7 @@ def test_mistakes(text: str, messages: list[str]) -> None:
     assert all(text.startswith(start) for text, start in zip(error.value.messages, messages, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begun", "unit"),
     [
@@ -337,7 +338,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(PARTS, min_size=1, max_size=8).map("".join), max_size=8), st.integers(0, 99))
 def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
     file = cues(*texts)

@@ -40,9 +40,9 @@ def whole(arguments: list[str], tmp_path: Path) -> bytes:
     return (tmp_path / "whole").read_bytes()
 
 
-def start(processes: int, *arguments: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
-    """Start nmt-translate; `launcher` are options of torchrun."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *launcher]
+def start_torchrun(*arguments: str) -> "subprocess.Popen[str]":
+    """Start nmt-translate in two processes."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     return subprocess.Popen(
         [sys.executable, *torchrun, "-m", "nmt.cli.translate", *arguments],
         stdout=subprocess.DEVNULL,
@@ -81,8 +81,8 @@ def wait_for_a_chunk(folder: Path) -> None:
 
 def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output = tmp_path / "out"
-    more = ("--alignments", str(tmp_path / "out.align"), "--chunk-lines", "5")
-    code, errors = finish(start(2, *arguments, "--output", str(output), *more))
+    more = ("--alignments", tmp_path / "out.align", "--chunk-lines", 5)
+    code, errors = Job(2, "translate", *arguments, "--output", output, *more).finish()
     assert code == 0, errors
     assert errors.count("nmt-translate: warning: glossary: 'Ü' is left out, which is said once: ") == 1
     assert output.read_bytes() == whole
@@ -111,7 +111,7 @@ def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: b
 def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
     output = tmp_path / "out"
-    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
+    process = start_torchrun(*arguments, "--output", str(output), "--chunk-lines", "1")
     wait_for_a_chunk(tmp_path)
     os.kill(workers(output)[1], signal.SIGKILL)
     code, errors = finish(process)
@@ -122,17 +122,6 @@ def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: P
     assert main([*arguments, "--output", str(output)]) == 2
     assert len(finished(tmp_path)) == done
     assert main([*arguments, "--output", str(output), "--chunk-lines", "1"]) == 0
-    assert output.read_bytes() == whole
-
-
-def test_torchrun_restarts_what_was_killed(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
-    wait_for_a_chunk(tmp_path)
-    os.kill(workers(output)[0], signal.SIGKILL)
-    code, errors = finish(process)
-    assert code == 0, errors
-    assert "nmt-translate: resuming: " in errors
     assert output.read_bytes() == whole
 
 
@@ -153,10 +142,9 @@ def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     for more, told, by_torchrun in (
         (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:", False),
         (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 ", True),
-        (("--output", str(tmp_path / "out"), "--bean-size", "3"), "nmt-translate: error: --bean", False),
     ):
         if by_torchrun:
-            code, errors = finish(start(2, *arguments, *more))
+            code, errors = finish(start_torchrun(*arguments, *more))
             assert code != 0
             assert "exitcode  : 2 " in errors
         else:
