@@ -102,6 +102,7 @@ def finish(training: Training) -> Result:
     return result
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> None:
     """Every result under version control would be found by its row, so that none is trained again."""
     script = attention_table.ROOT / "scripts" / "get_multi30k.py"

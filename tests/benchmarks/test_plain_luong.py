@@ -1,10 +1,10 @@
 """The second opinion on training: with the same weights it has our loss and gradients, and as a program it learns."""
 
+import ast
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ def by_our_names(plain: PlainLuong, values: Mapping[str, Tensor]) -> dict[str, T
     return ours
 
 
-@pytest.mark.parametrize(("score", "input_feeding"), list(product(("dot", "general"), (True, False))))
+@pytest.mark.parametrize(("score", "input_feeding"), [("dot", True), ("general", False)])
 def test_loss_and_gradients_of_our_model(score: str, input_feeding: bool) -> None:
     """The recipe's model in float64, without dropout, on sentences of different lengths."""
     torch.manual_seed(3)
@@ -133,5 +133,7 @@ def test_the_program(tmp_path: Path) -> None:
 
 
 def test_it_uses_nothing_of_the_toolkit() -> None:
-    code = "import sys, benchmarks.plain_luong; sys.exit(any(name.split('.')[0] == 'nmt' for name in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+    tree = ast.parse((ROOT / "benchmarks" / "plain_luong.py").read_text(encoding="utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in names} - sys.stdlib_module_names == {"sentencepiece", "torch"}

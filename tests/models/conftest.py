@@ -132,5 +132,7 @@ def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         ]
     )
-    target_input = torch.tensor([[2, 10, 11, 12, 5, 6, 7], [2, 13, 14, 15, 9, 9, 8], [2, 16, 4, 5, 18, 11, 7]])
+    target_input = torch.tensor(
+        [[2, 10, 11, 12, 5, 6, 7, 4], [2, 13, 14, 15, 9, 9, 8, 17], [2, 16, 4, 5, 18, 11, 7, 6]]
+    )
     return source, torch.tensor([13, 5, 1]), target_input

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.schema import AlignmentStep, TrainingConfig
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.training.optim import SGD
@@ -29,14 +30,14 @@ Sentences = Sequence[Sequence[int]]
 SMOOTHING = 0.1
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_every_two_options(case: Case) -> None:
+@pytest.mark.parametrize(("case", "alignment_step"), list(zip(CASES.values(), cycle(ALIGNMENT_STEPS))), ids=CASES)
+def test_every_two_options(case: Case, alignment_step: AlignmentStep) -> None:
     both = sides(case)
     said = oracle_says(both.oracle())
     compare_all_steps_at_once(both, said)
     compare_step_by_step(both, said)
     if case["score"] not in ("none", "fixed"):
-        compare_alignments(both, said)
+        compare_alignments(both, said, alignment_step)
     compare_gradients(both)
 
 
@@ -68,9 +69,9 @@ def compare_all_steps_at_once(both: Sides, said: Sequence[Sequence[Step]], sourc
         outputs = both.model(padded.source, padded.source_lengths, padded.target_input)
         log_probabilities = both.model.log_probabilities(outputs.vectors)
     for row, steps in enumerate(said):
-        for t, step in enumerate(steps):
-            close(log_probabilities[row, t], step.log_probabilities)
-            close(outputs.weights[row, t, : len(step.weights)], step.weights)
+        length, expected = len(steps), [step.weights for step in steps]
+        close(log_probabilities[row, :length], [step.log_probabilities for step in steps])
+        close(outputs.weights[row, :length, : len(expected[0])], expected)
 
 
 def compare_step_by_step(both: Sides, said: Sequence[Sequence[Step]]) -> None:
@@ -84,17 +85,17 @@ def compare_step_by_step(both: Sides, said: Sequence[Sequence[Step]]) -> None:
                     close(log_probabilities[row], steps[t].log_probabilities)
 
 
-def compare_alignments(both: Sides, said: Sequence[Sequence[Step]]) -> None:
+def compare_alignments(both: Sides, said: Sequence[Sequence[Step]], alignment_step: AlignmentStep) -> None:
     """The attention of each target word to the source words: a_t, or a_{t+1} of the step that reads the word."""
     pairs = list(zip(SOURCES, TARGETS, strict=True))
-    for later, alignment_step in enumerate(ALIGNMENT_STEPS):
-        scorer = Scorer([both.model])
-        results = forced_decoding(scorer, pairs, batch_tokens=100, attention=True, alignment_step=alignment_step)
-        for (source, target), steps, result in zip(pairs, said, results, strict=True):
-            total = sum(step.log_probabilities[word] for step, word in zip(steps, [*target, END], strict=True))
-            close(result.log_probability, total)
-            attended = [steps[t + later].weights for t in range(len(target))]
-            close(result.weights, [np.pad(row, (0, len(source) + 1 - len(row))) for row in attended])  # END, if read
+    later = ALIGNMENT_STEPS.index(alignment_step)
+    scorer = Scorer([both.model])
+    results = forced_decoding(scorer, pairs, batch_tokens=100, attention=True, alignment_step=alignment_step)
+    for (source, target), steps, result in zip(pairs, said, results, strict=True):
+        total = sum(step.log_probabilities[word] for step, word in zip(steps, [*target, END], strict=True))
+        close(result.log_probability, total)
+        attended = [steps[t + later].weights for t in range(len(target))]
+        close(result.weights, [np.pad(row, (0, len(source) + 1 - len(row))) for row in attended])  # END, if read
 
 
 def compare_gradients(
