@@ -7,7 +7,7 @@ It knows text; it knows no subwords and no models.
 
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nmt.data.corpus import read_lines
 from nmt.decoding.text.required import in_word
-from nmt.errors import UserError, counted, refuse_lines
+from nmt.errors import UserError, counted, refuse, refuse_lines
 
 Words = tuple[str, ...]
 
@@ -45,31 +45,19 @@ class Glossary:
         warn: Callable[[str], None] = warnings.warn,
         is_news: Callable[[str], bool] | None = None,
     ) -> None:
-        """Raises UserError for what is no mapping, and where a term or its translation is no text or has no words.
-
-        So it does where two terms are the same words with different translations.
-        """
-        if not isinstance(terms, Mapping):  # from a program without checked types
-            raise UserError(f"glossary: {terms!r} is no mapping of terms to translations")
+        """Raises UserError where a term or its translation has no words, or where one term has two translations."""
         self.as_written = as_written
         self._warn, self._is_news = warn, is_news
         self._told: set[str] = set()
-        self._translations: dict[Words, str] = {}
+        problems: list[str] = []
+        rows = (("glossary", term, translation) for term, translation in terms.items())
+        self._translations = _by_words(rows, problems)
+        refuse(problems)
         self._folded: dict[Words, str] = {}
         lengths: dict[str, set[int]] = {}  # of the terms, by their first words without capitals
-        for term, translation in terms.items():
-            if not (isinstance(term, str) and isinstance(translation, str)):
-                raise UserError(f"glossary: {term!r} is to be {translation!r}; expected text on both sides")
-            words = tuple(words_of(term))
-            if not words or not translation.split():
-                raise UserError(f"glossary: {term!r} is to be {translation!r}; expected words on both sides")
-            written = " ".join(translation.split())
-            if (other := self._translations.setdefault(words, written)) != written:
-                raise UserError(
-                    f"glossary: {term!r} is to be {translation!r}, and also {other!r}; leave out one of the two"
-                )
+        for words, translation in self._translations.items():
             for fold in _FOLDS:
-                self._folded.setdefault(tuple(map(fold, words)), written)
+                self._folded.setdefault(tuple(map(fold, words)), translation)
                 lengths.setdefault(fold(words[0]), set()).add(len(words))
         self._lengths = lengths
         self.all_translations = list(dict.fromkeys(self._translations.values()))  # each once
@@ -127,31 +115,37 @@ def read_glossary(
     Blank lines are skipped, and so are lines that begin with "#" and have no tab. Raises UserError with a message for
     each line that is no term, or that gives a term another translation than an earlier line.
     """
-    terms: dict[str, str] = {}
-    lines: dict[Words, tuple[int, str]] = {}
+    rows: list[tuple[str, str, str]] = []
     problems: list[str] = []
     for number, line in enumerate(read_lines(Path(path)), start=1):
-        if not line.strip() or (line.startswith("#") and "\t" not in line):
+        columns = line.split("\t")
+        if not line.strip() or (line.startswith("#") and len(columns) == 1):
             continue
-        columns = [" ".join(column.split()) for column in line.split("\t")]
-        words = tuple(words_of(columns[0]))
-        if len(columns) != 2:
+        where = f"{path}, line {number}"
+        if len(columns) == 2:
+            rows.append((where, columns[0].strip(), columns[1].strip()))
+        else:
             count = counted(len(columns), "column")
-            problems.append(f"{path}, line {number}: {count}; expected a term, a tab, and its translation")
-        elif not words or not columns[1]:
-            problems.append(f"{path}, line {number}: the {'translation' if words else 'term'} is empty")
-        elif words not in lines:
-            terms[columns[0]], lines[words] = columns[1], (number, columns[1])
-        elif columns[1] != lines[words][1]:
-            before, other = lines[words]
-            problems.append(
-                f"{path}, line {number}: {columns[0]!r} is to be {columns[1]!r}, and in line {before} {other!r}; leave "
-                "out one of the two"
-            )
+            problems.append(f"{where}: {count}; expected a term, a tab, and its translation")
+    _by_words(rows, problems)
     refuse_lines(path, problems)
-    if not terms:
+    if not rows:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
+    terms = {term: translation for _, term, translation in rows}
     return Glossary(terms, as_written=as_written, warn=warn, is_news=is_news)
+
+
+def _by_words(rows: Iterable[tuple[str, str, str]], problems: list[str]) -> dict[Words, str]:
+    """The translations of terms by their words, from rows of a place for messages, a term, and its translation."""
+    translations: dict[Words, str] = {}
+    for where, term, translation in rows:
+        words, written = tuple(words_of(term)), " ".join(translation.split())
+        given = f"{where}: {term!r} is to be {translation!r}"
+        if not words or not written:
+            problems.append(f"{given}; expected words on both sides")
+        elif (other := translations.setdefault(words, written)) != written:
+            problems.append(f"{given}, and also {other!r}; leave out one of the two")
+    return translations
 
 
 def words_of(text: str) -> list[str]:
