@@ -209,20 +209,6 @@ def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> No
             assert translation.score == pytest.approx(total / penalty(len(target) + 1, 0.6) + BETA * float(covered))
 
 
-@pytest.mark.parametrize("rules", [{}, {"no_repeat_ngram_size": 2, "minimum_length": 5}], ids=str)
-def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, rules) -> None:
-    translator = Translator([network(vocabularies.source.size)], vocabularies)
-    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.5, "coverage_penalty": BETA, **rules}
-    alone = list(translate(translator, text, batch_tokens=1, **options))
-    for batch_tokens in (50, 200, 5000):
-        together = list(translate(translator, reversed(text), batch_tokens=batch_tokens, **options))
-        for expected, several in zip(alone, reversed(together), strict=True):
-            assert [translation.tokens for translation in several] == [translation.tokens for translation in expected]
-            assert [translation.score for translation in several] == pytest.approx(
-                [translation.score for translation in expected], abs=1e-9
-            )
-
-
 def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:
     model = network(vocabularies.source.size)
     line = " ".join(text[:2])

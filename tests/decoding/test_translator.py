@@ -173,25 +173,6 @@ def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
     assert any(sentences > 1 for sentences, _ in batches[50])
 
 
-@pytest.mark.parametrize(("beam_size", "rules"), [(1, {}), (4, {}), *((4, rules) for rules in RULES)], ids=str)
-def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, beam_size, rules) -> None:
-    model = network(vocabularies)
-    if rules:
-        likes(model, END, vocabularies, strength=1.0)
-    translator = Translator([model], vocabularies)
-    lines = [*text, *(line[: len(line) // 2] for line in text)]
-    options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3, **rules}
-    alone = list(translate(translator, lines, batch_tokens=1, **options))
-    assert len({best[0].text for best in alone}) > 3
-    for batch_tokens in (50, 5000):
-        together = list(translate(translator, reversed(lines), batch_tokens=batch_tokens, **options))
-        for expected, several in zip(alone, reversed(together), strict=True):
-            assert [translation.tokens for translation in several] == [translation.tokens for translation in expected]
-            assert [translation.score for translation in several] == pytest.approx(
-                [translation.score for translation in expected], abs=1e-9
-            )
-
-
 def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> None:
     translator = Translator([network(vocabularies)], vocabularies)
     for single, several in zip(
