@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.float64]
 
 LARGEST = 1e100  # of a number that is drawn: beyond, the scales of matplotlib overflow sooner or later
-POINTS = 2000  # of a line: more could not be told apart, and drawing a noisy line of many fails
 _WIDTH, _HEIGHT = 4.8, 2.7  # inches of a panel
 _LEGEND = 0.22  # inches of a run's line in the legend
 _DOTS = 100  # per inch
@@ -34,9 +33,8 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     """Draw the curves of all `runs`, named by their keys, into `file`: a row for each quantity, by update on the left
     and by minutes of training and validation on the right.
 
-    A line of more than POINTS measurements has the means of neighboring ones. Numbers that are not finite, or beyond
-    LARGEST, are left out, and so is a perplexity that a logarithmic scale has no place for. A star is the average of
-    checkpoints at the end of a run.
+    Numbers that are not finite, or beyond LARGEST, are left out. A star is the average of checkpoints at the end of a
+    run.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -57,7 +55,7 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
         for (name, _, split), pair in zip(rows, panels, strict=True):
             for axes, by in zip(pair, ("step", "seconds"), strict=True):
                 marks = {"marker": "."} if split == "valid" else {}
-                (line,) = axes.plot(*_thinned(*_points(records, split, by, name)), **style, **marks)
+                (line,) = axes.plot(*_points(records, split, by, name), **style, **marks)
                 if split == "valid":
                     axes.plot(*_points(records, "average", by, name), "*", color=style["color"], markersize=9)
         lines.append(line)
@@ -81,19 +79,7 @@ def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple
     places = [(record.get(by), record.get(name)) for record in records if record["split"] == split]
     known = np.array([pair for pair in places if None not in pair], dtype=np.float64).reshape(-1, 2)
     known = known[(np.abs(known) <= LARGEST).all(axis=1)]
-    if name == "perplexity":
-        known = known[known[:, 1] >= 1 / LARGEST]
     return known[:, 0] / (60.0 if by == "seconds" else 1.0), known[:, 1]
-
-
-def _thinned(*sides: "Numbers") -> "list[Numbers]":
-    """At most POINTS points: the means of groups of neighbors, as large as each other, but for the last."""
-    size = -(-len(sides[0]) // POINTS)
-    if size <= 1:
-        return list(sides)
-    starts = np.arange(0, len(sides[0]), size)
-    counts = np.diff([*starts, len(sides[0])])
-    return [np.add.reduceat(side, starts) / counts for side in sides]
 
 
 def _name(figure: Any, lines: Sequence[Any], names: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ It knows names, scores, and p-values; it computes none of them, and prints nothi
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -75,14 +76,7 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
     }
     if comparison.significance:
         numbers["significance"] = [
-            {
-                "method": test.method,
-                "baseline": test.baseline,
-                "samples": test.samples,
-                "seed": test.seed,
-                "signatures": dict(test.signatures),
-                "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()},
-            }
+            {**asdict(test), "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()}}
             for test in comparison.significance
         ]
     if comparison.runs:

@@ -1,7 +1,6 @@
 """Learning curves: what is drawn in which panel, and names that are hard to write."""
 
 import io
-import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,12 +50,11 @@ def test_perplexities_are_written_as_numbers(figures: list[Figure]) -> None:
     assert not any("$" in label for label in labels)
 
 
-@pytest.mark.parametrize("form", ["png", "svg"])
-@pytest.mark.parametrize("largest", [1e100, 1e101, 1e308])
+@pytest.mark.parametrize(("largest", "form"), [(1e100, "png"), (1e308, "svg")])
 def test_numbers_of_a_run_that_has_diverged(figures: list[Figure], largest: float, form: Literal["png", "svg"]) -> None:
-    """Those beyond what matplotlib can scale are left out, without a warning; so is a perplexity of 0, or below."""
+    """Those beyond what matplotlib can scale are left out, without a warning."""
     train = [{"step": step, "split": "train", "loss": loss, "seconds": 60.0} for step, loss in ((1, 2.5), (2, largest))]
-    values = [(1, 12.2), (2, largest), (3, 0.0), (4, -largest), (5, 5e-324)]
+    values = [(1, 12.2), (2, largest)]
     valid = [{"step": step, "split": "valid", "perplexity": value, "seconds": 60.0} for step, value in values]
     valid.append({"step": 6, "split": "valid", "perplexity": 7.5, "seconds": 1e301})
     plot_curves({"run": [*train, *valid]}, io.BytesIO(), form=form)
@@ -65,16 +63,6 @@ def test_numbers_of_a_run_that_has_diverged(figures: list[Figure], largest: floa
     assert points(loss[0]) == [[(1, 2.5), *drawn]]
     assert points(perplexity[0])[0] == [(1, 12.2), *drawn, (6, 7.5)]
     assert points(perplexity[1])[0] == [(1, 12.2), *((1, value) for _, value in drawn)]
-
-
-def test_many_measurements_are_thinned(figures: list[Figure]) -> None:
-    """4,001 of them: groups of 3, of which the last has 2."""
-    run = [{"step": step, "split": "train", "loss": step % 3, "seconds": 1.0} for step in range(1, 4002)]
-    plot_curves({"run": run}, io.BytesIO())
-    (drawn,) = points(figures[0].axes[0])
-    assert len(drawn) == math.ceil(4001 / 3)
-    assert drawn[0] == (2, 1)
-    assert drawn[-1] == (4000.5, 1.5)
 
 
 @pytest.mark.parametrize(
