@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
@@ -12,16 +11,11 @@ from nmt.decoding import batched_search
 from nmt.decoding.batched_search import Search, longest_translation, shortest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.constrained import Banks
-from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.search.loop import Policy
-from nmt.decoding.search.sampling import Draws
 from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST
 from nmt.errors import UserError
-from tests.decoding.conftest import CopyModel, CopyState, network
+from tests.decoding.conftest import CopyModel, CopyState
 
 SILENT = 7  # a source that begins with it has no translation
 
@@ -142,73 +136,6 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch:
     with pytest.raises(Ended):
         search(CopyModel(11)).hypotheses(segments([5, 6, 8, 9, 10]))
     assert steps == [0, 1, 2]
-
-
-@pytest.mark.parametrize("coverage", [0.0, 0.3])
-@pytest.mark.parametrize(
-    ("policy", "changes", "phrases", "expected"),
-    [
-        (None, {}, [], {}),
-        (Banks, {}, [Required("a", [4], True)], {"beam_size": 6}),
-        (Groups, {"diversity": 0.5}, [], {"lanes_per_sentence": 2, "beam_size": 3, "strength": 0.5}),
-        (
-            Draws,
-            {"sampling": SamplingConfig(top_k=3)},
-            [],
-            {"lanes_per_sentence": 2, "sampling": SamplingConfig(top_k=3)},
-        ),
-    ],
-)
-def test_what_the_kinds_of_search_are_told(
-    policy: type[Policy] | None,
-    changes: dict[str, Any],
-    phrases: list[Required],
-    expected: dict[str, object],
-    coverage: float,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told = {}
-
-    def noting(*_: object, **options: Any) -> list[list[Hypothesis]]:
-        told.update(options)
-        return [[Hypothesis([], 0.0, 0.0)]]
-
-    monkeypatch.setattr(batched_search, "search" if policy else "beam_search", noting)
-    decoding = DecodingConfig(beam_size=6, length_penalty=0.7, coverage_penalty=coverage, max_length_ratio=2.0)
-    continuing = torch.zeros(17, dtype=torch.bool)
-    told_so = search(network(), decoding=decoding, n_best=2, continuing=continuing, **changes)
-    told_so.hypotheses([Segment([5, 6], (0, 0), phrases=phrases)])
-    assert type(told["policy"]) is policy if policy else told["beam_size"] == 6
-    assert {name: getattr(told["policy"], name) for name in expected} == expected
-    assert told["length_penalty"] == 0.7
-    assert told["max_lengths"].tolist() == [16]
-    assert told["n_best"] == (1 if policy is Draws else 2)
-    assert (told["supplement"] is not None) == (coverage > 0 and policy is not Draws)
-
-
-def test_what_translations_with_phrases_are_bound_by() -> None:
-    """Phrases are those of the sentences; and the last words of their prefixes are complete, or not, or there are none.
-
-    After a complete last word of a phrase, a token that makes words longer, 4, makes it missing.
-    """
-    whole, part, beginning = Required("a", [5, 4], True), Required("b", [6], False), Required("c", [5], True)
-    sentences = [
-        Segment([5], (0, 0), phrases=[part, whole], prefix=beginning),
-        Segment([5], (1, 0), phrases=[whole], prefix=beginning._replace(complete=False)),
-        Segment([5], (2, 0), phrases=[part]),
-    ]
-    continuing = torch.tensor([False, False, False, False, True, False, False])
-    bounds = search(continuing=continuing)._banks(sentences, torch.tensor([9, 9, 9]), continuing)
-    assert bounds.closed.tolist() == [1, -1, -1]
-    assert bounds.phrases.tokens.tolist() == [[4, 5, 6], [4, 5, 0], [6, 0, 0]]
-    assert bounds.phrases.lengthening.tolist() == [[True, False, False], [True, False, False], [False] * 3]
-    progress = bounds.phrases.following(torch.tensor([[0, 2], [2, 0], [0, 0]]), torch.arange(3))
-    # Of b, a; a; b. After 4, 5, 6, any other token, and any other that makes a word longer, as far as they differ.
-    assert progress.tolist() == [
-        [[0, 0, 2, 0, 0], [0, 3, 3, 3, 0]],
-        [[0, 3, 3, 3, 0], [0, 0, 0, 0, 0]],
-        [[2, 0, 0, 0, 0], [0, 0, 0, 0, 0]],
-    ]
 
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.symbols import BEGIN, END, UNKNOWN
+from nmt.symbols import BEGIN, END
 from tests.translating import translate
 
 TEXT = ["A dog runs across the green field.", "Two men are sitting on a bench.", "Is the boy playing?"]
@@ -209,18 +209,6 @@ def test_the_maximal_length(vocabularies, text) -> None:
     assert len(best.tokens) == 1  # never none, which would be a blank line
 
 
-def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularies, text) -> None:
-    """The copying model ends after as many pieces as the source has."""
-    translator = Translator(
-        [copy_model], vocabularies, decoding=DecodingConfig(beam_size=1, max_length_ratio=1.0, batch_tokens=1)
-    )
-    lengths = [len(vocabularies.source.encode(line)) for line in text]
-    assert len(set(lengths)) > 2
-    for minimum in (0, sorted(lengths)[2], max(lengths) + 5, 1000):
-        written_lengths = [len(best.tokens) for best, *_ in translate(translator, text, minimum_length=minimum)]
-        assert written_lengths == [max(length, min(minimum, length + 10)) for length in lengths]
-
-
 def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text) -> None:
     translator = Translator([copy_model], vocabularies, decoding=DecodingConfig(beam_size=2, max_length_ratio=1.0))
     lengths = [len(vocabularies.source.encode(line)) for line in text]
@@ -232,36 +220,6 @@ def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text
         assert written_lengths == list(map(max, lengths, limits))
         for way in ({"batch_tokens": 1}, {"batch_sentences": 3}):
             assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == written_lengths
-
-
-def test_no_ngram_occurs_twice(vocabularies, text) -> None:
-    translator = Translator([network(vocabularies)], vocabularies)
-
-    def repeated(size: int, **options: object) -> int:
-        count = 0
-        for best, *_ in translate(translator, text, **options):
-            ngrams = list(zip(*(best.tokens[start:] for start in range(size)), strict=False))
-            count += len(ngrams) - len(set(ngrams))
-        return count
-
-    for size in (1, 2, 3):
-        assert repeated(size, minimum_length=30) > 0
-        assert repeated(size, minimum_length=30, no_repeat_ngram_size=size) == 0
-
-
-def test_no_piece_is_unknown(vocabularies, text) -> None:
-    model = network(vocabularies)
-    likes(model, UNKNOWN, vocabularies)
-    translator = Translator([model], vocabularies)
-    assert any("<unk>" in best.tokens for best, *_ in translate(translator, text, minimum_length=9))
-    for every in translate(translator, text, minimum_length=9, n_best=5, suppress_unknown=True):
-        assert not any("<unk>" in translation.tokens for translation in every)
-
-
-def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, text) -> None:
-    translator = Translator([network(vocabularies)], vocabularies, decoding=DecodingConfig(suppress_unknown=True))
-    with pytest.raises(UserError, match="`suppress_unknown` leaves no unknown word for `replace_unknown`"):
-        translate(translator, text, replace_unknown={})
 
 
 def test_first_must_be_the_number_of_a_line(vocabularies) -> None:

@@ -175,19 +175,6 @@ def test_a_word_goes_on_where_it_may(translator, text) -> None:
     assert follow["A dog-"] > 0
 
 
-def test_neither_batch_size_nor_order_changes_a_translation(translator, text) -> None:
-    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
-    alone = [
-        next(translate(translator, [line], prefixes=[beginning], **options))
-        for line, beginning in zip(text, GIVEN, strict=True)
-    ]
-    for batch_tokens in (1, 200, 5000):
-        together = list(translate(translator, text, prefixes=GIVEN, batch_tokens=batch_tokens, **options))
-        assert texts(together) == texts(alone)
-        back = list(translate(translator, text[::-1], prefixes=GIVEN[::-1], batch_tokens=batch_tokens, **options))
-        assert texts(back[::-1]) == texts(alone)
-
-
 def test_a_line_that_is_cut_begins_with_its_prefix_once(translator, text) -> None:
     line = " ".join(text)
     (best,) = next(translate(translator, [line], prefixes=["The old dog"], max_length_ratio=0.3))
