@@ -68,7 +68,8 @@ nmt-train: 3 problems:
   - --set training.batch_size=big: given 'big'; allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
-**YAML.** `true` and `false` are the only booleans (`no` is a language code), and `null` means "not set".
+**YAML.** `true` and `false` are the only booleans (`no` is a language code), and `null` means "not set". Tags, anchors,
+and aliases are refused.
 
 **Paths** in a file are relative to the folder of that file, those of `--set` to the current folder.
 
