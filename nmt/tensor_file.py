@@ -127,12 +127,10 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
         return
     if not (version.isascii() and version.isdecimal()):
         raise DamagedFile(f"{path}: damaged: its format version is {version}; this toolkit reads version {VERSION}")
-    is_newer = int(version) > int(VERSION)
-    age, way_out = ("a newer", "upgrade to read it") if is_newer else ("an older", "read it with that one")
-    release = f" ({texts['toolkit'][:50]})" if "toolkit" in texts else ""
+    age = "a newer" if int(version) > int(VERSION) else "an older"
     raise UserError(
-        f"{path}: written by {age} version of the toolkit{release}, in format {version}; this one ({__version__}) "
-        f"reads format {VERSION}: {way_out}"
+        f"{path}: written by {age} version of the toolkit ({texts.get('toolkit', 'unknown')[:50]}), in format "
+        f"{version}; this one ({__version__}) reads format {VERSION}: read it with that one"
     )
 
 

@@ -176,15 +176,11 @@ class _Start:
         """What makes no sense without the weights of a model that has learned something."""
         if self._model is not None:
             return []
-        training, needs = config.training, "needs --init-from"
-        problems = []
-        if training.freeze:
-            message = f"{needs}; freezing weights that were never trained is of no use"
-            problems.append(Problem(("training", "freeze"), message))
-        if training.vocabulary != "same":
-            message = f"{training.vocabulary} {needs}; a new model has the vocabulary of subwords anyway"
-            problems.append(Problem(("training", "vocabulary"), message))
-        if training.validation.retain is not None:
-            message = f"{needs}; a model that has learned nothing has nothing to retain"
-            problems.append(Problem(("training", "validation", "retain"), message))
-        return problems
+        training = config.training
+        given: dict[KeyPath, bool] = {
+            ("training", "freeze"): bool(training.freeze),
+            ("training", "vocabulary"): training.vocabulary != "same",
+            ("training", "validation", "retain"): training.validation.retain is not None,
+        }
+        message = "needs --init-from: without it, no weights have learned anything yet"
+        return [Problem(key, message) for key, is_given in given.items() if is_given]

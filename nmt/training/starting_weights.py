@@ -23,8 +23,7 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from nmt.config import Config, Inheritance, ModelConfig, Problem
-from nmt.config.allowed import dotted
+from nmt.config import Config, Inheritance, ModelConfig, Problem, differences
 from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, EmbeddingsConfig, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
@@ -46,6 +45,7 @@ _OF_TRAINING = {  # keys of `model` that concern training, not the weights
     "locked_dropout",
     "embeddings",
 }
+_NOT_OF_WEIGHTS = {*_OF_TRAINING, "initialization"}  # which is over once a model is trained
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
@@ -161,23 +161,15 @@ def language_warning(config: Config, origin: Origin) -> str | None:
 
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
-    first, second = model.config.model, other.config.model
-    differing = [*_disagreements(first, second, ("model",)), *_disagreements(second, first, ("model",))]
     reasons = []
-    for path in dict.fromkeys(problem.path for problem in differing):  # a file of an older version lacks some keys
-        if path[:2] != ("model", "initialization"):  # which is over once a model is trained
-            theirs, mine = _at(other.config, path), _at(model.config, path)
-            reasons.append(f"{dotted(path)}: {_in_words(theirs)} in {name}, {_in_words(mine)} here")
+    for difference in differences(other.config, model.config):
+        section, *keys = difference.partition(":")[0].split(".")
+        if section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys):
+            reasons.append(difference.replace(" there, ", f" in {name}, "))
     for side in ("source", "target"):
         if getattr(model, f"{side}_subwords") != getattr(other, f"{side}_subwords"):
             reasons.append(f"another {side} vocabulary than that of {name}")
     return reasons
-
-
-def _at(config: Any, path: KeyPath) -> Any:
-    for part in path:
-        config = getattr(config, str(part))
-    return config
 
 
 def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> list[Problem]:

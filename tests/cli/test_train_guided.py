@@ -64,12 +64,19 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
 @pytest.mark.parametrize(
     "changes",
     [
-        ("training.accumulate=2", "training.normalize_by=sentences", "training.schedule.name=linear"),
-        ("training.batch_by=tokens", "training.batch_size=200", "training.sort_pairs=40"),
-        ("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
-        ("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
-        ("model.decoder.input_feeding=false", "training.precision=bfloat16", "subwords.lowercase=true"),
-        ("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=7"),
+        (
+            *("training.accumulate=2", "training.normalize_by=sentences", "training.schedule.name=linear"),
+            *("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
+            "model.decoder.input_feeding=false",
+        ),
+        (
+            *("training.batch_by=tokens", "training.batch_size=200", "training.sort_pairs=40"),
+            *("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
+        ),
+        (
+            *("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=7"),
+            *("training.precision=bfloat16", "subwords.lowercase=true"),
+        ),
     ],
 )
 def test_an_interrupted_training_resumes_exactly(

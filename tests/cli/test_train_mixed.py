@@ -135,7 +135,7 @@ def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Trai
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (("training.vocabulary=new",), "training.vocabulary=new: new needs --init-from; a new model has"),
+        (("training.vocabulary=new",), "training.vocabulary=new: needs --init-from"),
         (("training.vocabulary=extended", "--init-from"), "extended has no effect without a tag in data.train"),
         (
             ("training.vocabulary=new", "training.freeze=[embeddings]", "--init-from"),
