@@ -33,11 +33,6 @@ class LongLines:
             self.long += self._is_long(line)
             yield line
 
-    def taken(self) -> int:
-        """How many were long since this was last asked."""
-        count, self.long = self.long, 0
-        return count
-
     def _is_long(self, line: str) -> bool:
         if self._translator is None:
             return False
@@ -48,16 +43,16 @@ class LongLines:
             return False
         return len(self._translator.vocabularies.source.encode(line)) > longest
 
-    def tell(self, program: str, long: int, lines: int) -> None:
-        """Warn of `long` lines among `lines`, if there are any."""
-        if self._translator is None or not long:
+    def tell(self, program: str) -> None:
+        """Warn of the lines that were long, if there were any."""
+        if self._translator is None or not self.long:
             return
         marks = [] if self._language is None else ["several sentences"]
         if (longest := self._translator.longest_trained) is not None:
             marks.append(f"more pieces than the model was trained on ({longest:,})")
         install = "" if is_installed() else f" ({INSTALL})"
         print(
-            f"{program}: warning: {long:,} of {counted(lines, 'line')} {'has' if long == 1 else 'have'} "
+            f"{program}: warning: {self.long:,} of {counted(self.lines, 'line')} {'has' if self.long == 1 else 'have'} "
             f"{' or '.join(marks)}, and may lose parts in "
             f"translation; --split-sentences translates a line sentence by sentence{install}",
             file=sys.stderr,

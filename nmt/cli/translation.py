@@ -68,7 +68,7 @@ def _translate_in_one_piece(request: Request) -> None:
     translations = translator.translate(long.among(lines), request.options, **beside, waiting=at_once)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
     _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
-    long.tell(PROGRAM, long.taken(), long.lines)
+    long.tell(PROGRAM)
 
 
 def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
@@ -85,16 +85,15 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 
-    def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> int:
+    def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> None:
         texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
         numbered = long.among(source.lines(first, count))
         translations = translator.translate(numbered, request.options, first=first, **texts)
         _write(request, _advancing(translations, advance), files, first)
-        return long.taken()
 
-    noted = translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
+    translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
     if processes.is_first:
-        long.tell(PROGRAM, noted, sum(job.chunks.span(chunk)[1] for chunk in job.mine()))
+        long.tell(PROGRAM)
         if cutting.shard is not None:
             _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
 

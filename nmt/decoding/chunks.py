@@ -41,11 +41,8 @@ _OURS = re.compile(rf"(job\.json|[0-9]{{6,}}\.[a-z_]+)({UNFINISHED.pattern})?")
 Read = TypeVar("Read")
 Facts = Mapping[str, str]
 State = tuple[int, int, int] | None  # a file's number, its size, and when it changed, in nanoseconds; None: missing
-Translate = Callable[[Callable[[], object], int, int, Mapping[str, str]], int]
-"""Translates lines (the first, and how many) to files by kind, and calls a function after each line.
-
-Returns a number that is to be noted with these lines.
-"""
+Translate = Callable[[Callable[[], object], int, int, Mapping[str, str]], object]
+"""Translates lines (the first, and how many) to files by kind, and calls a function after each line."""
 
 
 class Shard(NamedTuple):
@@ -76,7 +73,6 @@ class Record(NamedTuple):
     job: str  # the digest of its description
     chunk: int
     files: dict[str, tuple[int, str]]  # the size and the checksum of each, by kind
-    noted: int
 
 
 class Chunks:
@@ -117,15 +113,10 @@ class Chunks:
             with written_atomically(place) as file:
                 file.write(text)
 
-    def finish(self, chunk: int, noted: int) -> None:
-        """Record a chunk as finished, whose files are written, with a number that is noted of it."""
+    def finish(self, chunk: int) -> None:
+        """Record a chunk as finished, whose files are written."""
         with written_atomically(self.file(chunk, RECORD)) as file:
-            json.dump(Record(self.digest, chunk, self._measured(chunk, {}), noted)._asdict(), file)
-
-    def noted(self, chunk: int) -> int:
-        """The number that was noted of a finished chunk."""
-        record = _read(self.file(chunk, RECORD), Record)
-        return 0 if record is None else record.noted
+            json.dump(self._measured(chunk, {})._asdict(), file)
 
     def join(self, outputs: Mapping[str, str]) -> list[int]:
         """Write the outputs from all chunks, in order. If some chunks are missing, or not as they were written, write
@@ -159,14 +150,14 @@ class Chunks:
 
     def _copied(self, chunk: int, to: Mapping[str, IO[bytes]]) -> bool:
         """Whether a chunk is as its record says, while its files are copied `to` others."""
-        record = _read(self.file(chunk, RECORD), Record)
-        if record is None or not all(self.file(chunk, kind).is_file() for kind in self.description.kinds):
+        if not all(self.file(chunk, kind).is_file() for kind in self.description.kinds):
             return False
-        return record == Record(self.digest, chunk, self._measured(chunk, to), record.noted)
+        return _read(self.file(chunk, RECORD), Record) == self._measured(chunk, to)
 
-    def _measured(self, chunk: int, to: Mapping[str, IO[bytes]]) -> dict[str, tuple[int, str]]:
-        """What the record of a chunk says of its files, which are copied `to` others."""
-        return {kind: _content(self.file(chunk, kind), to.get(kind)) for kind in self.description.kinds}
+    def _measured(self, chunk: int, to: Mapping[str, IO[bytes]]) -> Record:
+        """What the record of a chunk has to say of its files, which are copied `to` others."""
+        files = {kind: _content(self.file(chunk, kind), to.get(kind)) for kind in self.description.kinds}
+        return Record(self.digest, chunk, files)
 
 
 class Job(NamedTuple):
@@ -209,20 +200,18 @@ def translate_chunks(
     *,
     say: Callable[[str], object],
     watched: bool = False,
-) -> int:
+) -> None:
     """Translate as one of the processes, which have all called `open_chunks`.
 
     The first process waits for the others, and joins the chunks of a whole text.
 
-    `say` reports to the user; `watched`: a progress bar shows the share of the first process. Returns the sum of what
-    was noted with the chunks, in the first process, and 0 in the others. Raises UserError, and Stopped, which says what
-    is kept.
+    `say` reports to the user; `watched`: a progress bar shows the share of the first process. Raises UserError, and
+    Stopped, which says what is kept.
     """
     chunks, own = job.chunks, job.mine()[processes.rank :: processes.size]
     finished = processes.together(chunks.finished)  # together: the first process may soon join and remove them
     todo = [chunk for chunk in own if chunk not in finished]
     problems: list[str] = []
-    noted = 0
     try:
         with collected(problems):
             if todo or processes.is_first:
@@ -236,29 +225,28 @@ def translate_chunks(
             with bar:
                 _translate(job, todo, partial(translate, bar.update))
             if processes.is_first:
-                noted = _finish(job, own, translate, say)
+                _finish(job, own, translate, say)
     except Stopped as stop:
         stop.saved = chunks.kept()
         raise
     if problems:
         problems[-1] = "; ".join(filter(None, (problems[-1], chunks.kept())))
         raise processes.once(UserError(*problems))
-    return noted
 
 
-def _translate(job: Job, todo: Iterable[int], translate: Callable[[int, int, Mapping[str, str]], int]) -> None:
+def _translate(job: Job, todo: Iterable[int], translate: Callable[[int, int, Mapping[str, str]], object]) -> None:
     """Translate some chunks. Raises UserError for a text that has changed, so that its lines may be others."""
     chunks = job.chunks
     for chunk in todo:
         files = {kind: str(chunks.file(chunk, kind)) for kind in chunks.description.kinds}
-        noted = translate(*chunks.span(chunk), files)
+        translate(*chunks.span(chunk), files)
         changed = [path for path, before in job.texts.items() if file_state(path) != before]
         refuse([f"{path}: has changed since the translation began; restore it" for path in changed])
-        chunks.finish(chunk, noted)
+        chunks.finish(chunk)
 
 
-def _finish(job: Job, own: Sequence[int], translate: Translate, say: Callable[[str], object]) -> int:
-    """Wait for the other processes, join the chunks of a whole text, and return the sum of what was noted with them.
+def _finish(job: Job, own: Sequence[int], translate: Translate, say: Callable[[str], object]) -> None:
+    """Wait for the other processes, and join the chunks of a whole text.
 
     `own` are the chunks of this process, which are finished.
     """
@@ -267,7 +255,6 @@ def _finish(job: Job, own: Sequence[int], translate: Translate, say: Callable[[s
         if missing.intersection(own):
             raise UserError(f"{chunks.path}: is gone; has another command translated to {chunks.output}?")
         time.sleep(PAUSE)
-    noted = sum(map(chunks.noted, mine))
     if job.shard is None:
         if damaged := chunks.join(job.outputs):
             say(f"warning: {chunks.path}: {_listed(damaged)} not as they were written, and translated again")
@@ -275,7 +262,6 @@ def _finish(job: Job, own: Sequence[int], translate: Translate, say: Callable[[s
             if chunks.join(job.outputs):
                 raise UserError(f"{chunks.path}: chunks keep differing from what was written; the disk may be failing")
         chunks.remove()
-    return noted
 
 
 def merge(outputs: Mapping[str, str], *, main: str) -> int:

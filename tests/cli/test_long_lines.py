@@ -10,7 +10,6 @@ import pytest
 from nmt.cli.translate import main
 from nmt.models.model_file import LONGEST_SOURCE, load_model, longest_trained, save_model
 from tests.random_model import save_random_model
-from tests.translating import stopped_at_the_third_chunk
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -71,14 +70,6 @@ def test_without_sentencex_there_is_the_length(make, capsys, monkeypatch) -> Non
 def test_a_language_that_has_no_code(make, capsys) -> None:
     (warning,) = warnings(capsys, make(12, source_language="Martian"))
     assert "2 of 4 lines have more pieces" in warning
-
-
-def test_chunks_of_a_translation_that_was_stopped_count(make, capsys, monkeypatch) -> None:
-    model = make(12)
-    with stopped_at_the_third_chunk(monkeypatch):
-        assert warnings(capsys, model, "--chunk-lines", 1, code=143) == []
-    (warning,) = warnings(capsys, model, "--chunk-lines", 1)
-    assert "warning: 2 of 4 lines have" in warning
 
 
 def test_lines_of_a_pipe(make, capfd, monkeypatch, tmp_path) -> None:
