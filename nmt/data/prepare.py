@@ -30,13 +30,7 @@ from nmt.errors import UserError, collected, counted, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
-# Parts of the cache keys
-_CHECKS = 4  # which lines and links are refused, and what is counted of the others
-_RECIPE = 1  # of training subword models
-_ENCODING = 1  # how text becomes ids
-_WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model
-_TAGS = "a tag alone is an empty source"  # likewise, of corpora with tags
-
+_VERSION = 5  # of the cache: what is refused and counted, how subword models are trained, and how text becomes ids
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
@@ -167,16 +161,7 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
         hashes = digests(chain.from_iterable(map(_paths, files)))
     if problems:
         _check_lines(files, hashes, problems)
-    made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
-    entry = cache / "corpora" / cache_key([_CHECKS, count, made_from])
-    counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
-    if counts is None:
-        _check_lines(files, hashes, problems)
-        texts = (read_pairs(*pair, expected=(hashes[pair[0]], hashes[pair[1]])) for pair in pairs)
-        counts = count_faults(texts, train=count)
-        with built(entry) as (_, facts):
-            facts.update(counts.facts())
-
+    counts = _counts(files, hashes, cache, log, train=count)
     for warning in fault_warnings(counts, pairs, keys, train=count):
         log(f"warning: {warning}")
     for training in data.train:
@@ -205,6 +190,22 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
 
 def _paths(files: ParallelFiles) -> list[Path]:
     return [files.source, files.target, *([files.alignments] if files.alignments else [])]
+
+
+def _counts(files: Sequence[ParallelFiles], hashes: dict[Path, str], cache: Path, log: Log, *, train: int) -> Counts:
+    """What there is to know of files with these hashes, from the cache or, once every line is checked, counted now."""
+    made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
+    entry = cache / "corpora" / cache_key([_VERSION, train, made_from])
+    counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
+    if counts is None:
+        _check_lines(files, hashes, [])
+        texts = (
+            read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
+        )
+        counts = count_faults(texts, train=train)
+        with built(entry) as (_, facts):
+            facts.update(counts.facts())
+    return counts
 
 
 def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
@@ -277,7 +278,7 @@ def _trained_on(
     settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
 ) -> Subwords:
     used = settings.model_dump(include=set(TRAINED_SUBWORDS))
-    key = cache_key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
+    key = cache_key([_VERSION, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
     entry = cache / "subwords" / key
     known = reused(entry, lambda folder, _: Subwords((folder / "model").read_bytes()), log)
     if known is not None:
@@ -357,10 +358,8 @@ def _encoded(
 ) -> PairedIds:
     """The token ids of corpora, one after the other."""
     models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
-    words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
     tags = [corpus.tag for corpus in corpora]
-    tagged = [_TAGS, tags] if any(tags) else []
-    key = cache_key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words, *tagged])
+    key = cache_key([_VERSION, [corpus.hashes for corpus in corpora], tags, models, filters, with_text])
     entry = cache / "ids" / key
     ids, how = reused(entry, PairedIds, log), "reused"
     if ids is None:
@@ -377,7 +376,6 @@ def _encoded(
                     with_text=with_text,
                     alignments=lines,
                     corpora=[corpus.lines for corpus in corpora],
-                    blank=[vocabularies.source.encode(f"{tag} ") for tag in dict.fromkeys(tags) if tag is not None],
                 )
             )
             ids = PairedIds(folder, facts)  # before other processes, which remove a damaged entry, see it

@@ -196,14 +196,12 @@ def write_ids(
     with_text: bool = False,
     alignments: Iterable[str] | None = None,
     corpora: Sequence[int] = (),
-    blank: Sequence[list[int]] = (),
 ) -> Facts:
     """Encode pairs of lines into files of `folder`; returns the facts that `PairedIds` needs to open them.
 
-    The pairs are read once, as a stream. `filters` None keeps every pair, even empty ones; sources with the ids of one
-    of `blank`, such as those of a tag alone, count as empty. `with_text` also keeps the lines, for sampling
-    segmentations. `alignments` are lines in Pharaoh format, one a pair, whose links are between words that the pair
-    has. `corpora` says how many pairs come from each of several corpora, one after the other.
+    The pairs are read once, as a stream. `filters` None keeps every pair, even empty ones. `with_text` also keeps the
+    lines, for sampling segmentations. `alignments` are lines in Pharaoh format, one a pair, whose links are between
+    words that the pair has. `corpora` says how many pairs come from each of several corpora, one after the other.
 
     Raises:
         UserError: no pair is left; the message says how many each filter dropped.
@@ -222,8 +220,6 @@ def write_ids(
         writers = {name: _RowsWriter(stack, folder, name, item_type) for name, item_type in types.items()}
         for texts, ids in _encoded(pairs, vocabularies):
             lengths = [np.array([len(row) for row in side]) for side in ids]
-            if blank:
-                lengths[0][[row for row, source in enumerate(ids[0]) if source in blank]] = 0
             kept = _kept_rows(lengths[0], lengths[1], filters, counts)
             np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
             counts.update(read=len(texts[0]), kept=len(kept))

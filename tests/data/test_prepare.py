@@ -440,19 +440,6 @@ def test_tagged_sources(folder: Path, kind: str, joint: bool) -> None:
     assert run(folder, **two_corpora(folder, tag="<BT>"), **settings).train.folder == prepared.train.folder
 
 
-@pytest.mark.parametrize("kind", ["bpe", "word"])
-def test_a_tagged_source_that_normalization_empties(folder: Path, kind: str) -> None:
-    """It is left out like an untagged one, and like one of white space: a zero-width space is what NFKC takes away."""
-    (folder / "train.en").write_text("\u200b\n \na dog\n\u200b \u200b\n", encoding="utf-8")
-    (folder / "train.de").write_text("ein Hund\nein Hund\nein Hund\nein Hund\n", encoding="utf-8")
-    log: list[str] = []
-    settings = {"subwords__type": kind, "subwords__size": 24}
-    prepared = run(folder, log, **two_corpora(folder, tag="<BT>"), **settings)
-    assert prepared.train.sizes == (1, 1)
-    assert any("8 pairs read, 2 kept (25.00%; left out: 6 empty on one side)" in line for line in log)
-    assert prepared.vocabularies.source.pieces(prepared.train.source(1))[0] == "▁<BT>"
-
-
 def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
     """It is added, unless it is one of the words."""
     words = sorted({word for line in [*SOURCE, *TARGET] for word in line.split()})
