@@ -28,7 +28,6 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes, joined, started_by
 from nmt.signals import Interrupted, handled, leaving, reporting
-from nmt.training.checkpoint import State
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
@@ -41,7 +40,7 @@ from nmt.training.starting_weights import (
     starting_model,
     vocabulary_report,
 )
-from nmt.training.states import SavedStates, saved_state
+from nmt.training.states import SavedStates, State, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
 

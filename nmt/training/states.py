@@ -1,13 +1,18 @@
 """The saved states of a run: the newest, the one before it in case the newest is damaged, and how a run is resumed.
 
-It knows what a state says about a run, and the run's files; `checkpoint` writes and reads the state itself.
+A state is one file with the model's weights, their moving average where there is one, the optimizer's state by the
+position of each parameter, the random states of each process, and one JSON object with everything that is not a tensor.
+No pickle is written or read. What the file says is ours once its checksum is right.
 """
 
+import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -19,7 +24,7 @@ from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.products import onednn_is_exact
 from nmt.processes import Processes
-from nmt.training.checkpoint import State, random_state, read_state, restore, seed_process, write_state
+from nmt.tensor_file import read_tensors, with_prefix, write_tensors
 from nmt.training.divergence import Diverged, not_finite
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import Schedule
@@ -28,6 +33,35 @@ from nmt.training.records import Log, Records
 from nmt.training.run_files import has_state
 from nmt.training.run_folder import RunFolder
 from nmt.training.update import chosen_computing
+
+KIND = "training state"
+
+
+class State(NamedTuple):
+    """What `read_state` returns: tensors by name, the JSON object, and the file that they are from."""
+
+    tensors: dict[str, Tensor]
+    numbers: dict[str, Any]
+    path: Path
+
+
+def read_state(path: Path) -> State:
+    """Read a saved state. Raises DamagedFile when it is not what was written, UserError when it is something else."""
+    tensors, texts = read_tensors(path, kind=KIND)
+    return State(tensors, json.loads(texts["numbers"]), path)
+
+
+def random_state() -> dict[str, Tensor]:
+    """The states of this process's random generators, by their device."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def seed_process(seed: int, rank: int, update: int) -> None:
+    """Seed the generators of a process that has no saved state, so that no two processes draw the same masks."""
+    torch.manual_seed(int(np.random.SeedSequence([seed, rank, update]).generate_state(1)[0]))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -74,7 +108,7 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        restore(state, model=self.model, optimizer=self.optimizer, average=self._averages, rank=rank)
+        self._restore(state)
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved["processes"] == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
@@ -137,21 +171,43 @@ class SavedStates:
         random_states = self.processes.gather_states(random_state())
         if not self.processes.is_first:
             return
-        write_state(
-            self.folder.state_path,
-            model=self.model,
-            optimizer=self.optimizer,
-            numbers=numbers,
-            random_states=random_states,
-            average=self._averages,
-            former=self.folder.previous_state_path,
-        )
+        tensors, texts = self._tensors(random_states), {"numbers": json.dumps(numbers)}
+        former_path = self.folder.previous_state_path
+        write_tensors(self.folder.state_path, tensors, kind=KIND, texts=texts, former=former_path)
         former, self._kept = self._kept, progress.kept(self.config.training)
         self.folder.remove_checkpoints(former | self._kept)
 
-    @property
-    def _averages(self) -> Mapping[str, Tensor] | None:
-        return None if self.average is None else self.average.weights
+    def _tensors(self, random_states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """What the file has: model.NAME, average.NAME, optimizer.INDEX.NAME, and random.RANK.DEVICE."""
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": tensor for name, tensor in self.average.weights.items()}
+        for index, values in self.optimizer.state_dict()["state"].items():
+            # A value that is None (SGD's momentum, when there is none) is not stored, and absent again when restored.
+            present = {name: torch.as_tensor(value) for name, value in values.items() if value is not None}
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in present.items()}
+        for rank, states in enumerate(random_states):
+            tensors |= {f"random.{rank}.{name}": state for name, state in states.items()}
+        return tensors
+
+    def _restore(self, state: State) -> None:
+        """Put tensors back where `_tensors` found them. A process that did not exist then has no random states."""
+        self.model.load_state_dict(with_prefix(state.tensors, "model."))
+        if self.average is not None:
+            for name, weight in with_prefix(state.tensors, "average.").items():
+                self.average.weights[name].copy_(weight)
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in with_prefix(state.tensors, "optimizer.").items():
+            index, _, moment = name.partition(".")
+            moments.setdefault(int(index), {})[moment] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        random_states = with_prefix(state.tensors, f"random.{self.processes.rank}.")
+        if "cpu" in random_states:
+            torch.set_rng_state(random_states["cpu"])
+        on_devices = with_prefix(random_states, "cuda.")
+        if torch.cuda.is_available() and len(on_devices) == torch.cuda.device_count():
+            torch.cuda.set_rng_state_all([on_devices[str(index)] for index in range(len(on_devices))])
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""

@@ -24,7 +24,7 @@ from nmt.evaluation.metrics import METRICS, Metric
 from nmt.experiment import validation
 from nmt.experiment.logs import logging_to, progress_bar
 from nmt.models.model_file import load_model
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from tests.cli.conftest import PIECES, stop_at_validation
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -17,8 +17,8 @@ from nmt.data.batch import Batch
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
-from nmt.training.checkpoint import State, read_state
 from nmt.training.objective import BatchLoss, batch_loss
+from nmt.training.states import State, read_state
 from nmt.training.update import update as real_update
 from tests.end_to_end.conftest import assert_same
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from tests.cli.conftest import TRAINING_PAIRS, settings
 
 Train = Callable[..., int]

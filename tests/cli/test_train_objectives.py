@@ -10,7 +10,7 @@ import torch
 from nmt.data.batch import Batch
 from nmt.models.model_file import load_model
 from nmt.symbols import PIECES
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from nmt.training.update import UpdateResult, update
 from tests.end_to_end.conftest import assert_same
 

@@ -13,7 +13,7 @@ import torch
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from tests.conftest import data_section, make_synthetic_corpus
 
 TIMES = {"seconds", "target_tokens_per_second"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from tests.end_to_end.conftest import assert_same
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.training.checkpoint import read_state
+from nmt.training.states import read_state
 from tests.end_to_end.conftest import assert_same, finish, settings
 from tests.end_to_end.forked import Forked, arguments
 

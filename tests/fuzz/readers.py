@@ -34,8 +34,8 @@ from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
-from nmt.training.checkpoint import read_state
 from nmt.training.starting_weights import load_origin
+from nmt.training.states import read_state
 from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora
 from tests.fuzz.worker import Broken, OneCase
 from tests.random_model import SENTENCES

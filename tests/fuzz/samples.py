@@ -27,7 +27,7 @@ from nmt.decoding.chunks import Chunks
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
 from nmt.models.model_file import ModelFile, load_model, save_model
 from nmt.models.seq2seq import build_model
-from nmt.training import checkpoint as checkpoint_module
+from nmt.training import states as states_module
 from tests.random_model import SENTENCES, text
 
 LINES = 12  # of the corpora: enough for a vocabulary, and encoded in no time
@@ -155,14 +155,14 @@ def train_shortly(folder: Path, run: Path) -> Path:
     write_corpora(folder)
     config = folder / "config.yaml"
     config.write_text(write_yaml(configuration(folder)))
-    write_tensors = checkpoint_module.write_tensors
+    write_tensors = states_module.write_tensors
 
     def write_and_stop(path: Path, tensors: dict[str, Tensor], *, texts: dict[str, str], **options: Any) -> None:
         write_tensors(path, tensors, texts=texts, **options)
         if json.loads(texts["numbers"])["progress"]["validated"] == 2:
             raise KeyboardInterrupt
 
-    with _replaced(checkpoint_module, "write_tensors", write_and_stop):
+    with _replaced(states_module, "write_tensors", write_and_stop):
         train(["--config", str(config), "--output", str(run)])
     assert (run / "metrics.jsonl").read_text().count("\n") == 3
     return config

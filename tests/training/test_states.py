@@ -1,5 +1,6 @@
 """The saved states of a run: the checkpoints that they count on, and which of the two a run goes on from."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.config.schema import MovingAverageConfig, PlateauSchedule
+from nmt.config.schema import MovingAverageConfig, PlateauSchedule, TrainingConfig
 from nmt.errors import UserError
 from nmt.ops.computing import Computing
 from nmt.processes import ALONE, Processes
-from nmt.tensor_file import write_tensors
-from nmt.training.checkpoint import read_state, seed_process
+from nmt.tensor_file import read_tensors, write_tensors
 from nmt.training.divergence import Diverged
-from nmt.training.optim import SGD, build_schedule
+from nmt.training.optim import SGD, build_optimizer, build_schedule
 from nmt.training.progress import Progress, Window
 from nmt.training.run_folder import RunFolder
-from nmt.training.states import SavedStates, saved_state
+from nmt.training.states import SavedStates, read_state, saved_state, seed_process
 
 
 class OneOfTwo(Processes):
@@ -116,6 +116,76 @@ def test_the_first_process_writes_the_random_states_of_all(folder: RunFolder) ->
     assert not folder.state_path.exists()
     states(folder, OneOfTwo(0)).write(Progress(update=3), RECORDS, where="")
     assert {"random.0.cpu", "random.1.cpu"} <= read_state(folder.state_path).tensors.keys()
+
+
+OPTIMIZERS: list[dict[str, Any]] = [
+    {"name": "sgd", "learning_rate": 0.1},
+    {"name": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+    {"name": "adam"},
+    {"name": "adamw", "weight_decay": 0.01},
+    {"name": "adadelta"},
+]
+
+
+def train(run: SavedStates, updates: int) -> None:
+    for _ in range(updates):
+        run.optimizer.zero_grad()
+        run.model(torch.randn(5, 3)).square().sum().backward()  # from the global generator, as dropout is
+        run.optimizer.step()
+
+
+@pytest.mark.parametrize("settings", OPTIMIZERS, ids=str)
+def test_training_continues_bit_for_bit(folder: RunFolder, settings: dict[str, Any]) -> None:
+    training = TrainingConfig.model_validate({"optimizer": settings})
+    one, other = states(folder), states(folder)
+    one, other = (replace(each, optimizer=build_optimizer(each.model.parameters(), training)) for each in (one, other))
+    train(one, 3)
+    one.write(Progress(update=3), RECORDS, where="")
+    train(one, 4)
+    torch.manual_seed(99)
+    other.start(saved_state(folder, ALONE, print), print)
+    train(other, 4)
+    pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
+    assert all(torch.equal(mine, theirs) for mine, theirs in pairs)
+
+
+def test_the_names_in_the_file(folder: RunFolder) -> None:
+    """By which later versions find what is in it."""
+    model = Model(3, 2)
+    adam = build_optimizer(model.parameters(), TrainingConfig())
+    run = replace(states(folder, model=model), optimizer=adam, config=AVERAGING)
+    train(run, 1)
+    run.write(Progress(update=1), RECORDS, where="")
+    tensors, texts = read_tensors(folder.state_path, kind="training state")
+    moments = {f"optimizer.{index}.{name}" for index in range(2) for name in ("step", "exp_avg", "exp_avg_sq")}
+    weights = {f"{kind}.{name}" for kind in ("model", "average") for name in ("weight", "bias")}
+    assert tensors.keys() == {"random.0.cpu"} | weights | moments
+    numbers = {"progress", "schedule", "recorded", "config", "data", "surroundings"}
+    assert json.loads(texts["numbers"]).keys() == numbers
+
+
+def test_a_process_without_a_state_draws_numbers_of_its_own() -> None:
+    drawn = []
+    for seed, rank, number in ((1, 0, 0), (1, 1, 0), (1, 0, 5), (2, 0, 0), (1, 0, 0)):
+        seed_process(seed, rank, number)
+        drawn.append(torch.rand(1).item())
+    assert len(set(drawn[:4])) == 4
+    assert drawn[0] == drawn[4]
+
+
+def test_the_random_states_of_gpus(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On as many as there were; more or fewer draw numbers of their own."""
+    gpus = [torch.tensor([number, 2], dtype=torch.uint8) for number in range(2)]
+    restored: list[list[torch.Tensor]] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(gpus))
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", restored.append)
+    write_two(folder)
+    for count in (2, 3, 1):
+        gpus = gpus[:1] * count
+        resumed(folder)
+    assert [[state.tolist() for state in every] for every in restored] == [[[0, 2], [1, 2]]]
 
 
 @pytest.fixture
