@@ -41,6 +41,11 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text for a message: its first `most` characters, with three dots where there are more."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def first_of(texts: Sequence[str], most: int, *, before: str = "and ", after: str = "") -> list[str]:
     """The first texts of many, `most` of them, and then how many more there are: with `before`, "3 more", `after`."""
     others = len(texts) - most

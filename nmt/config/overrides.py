@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import CommandLineText
-from nmt.config.yaml_text import KeyPath, YamlError, read_yaml, replaced, value_at
-from nmt.errors import UserError, collected
+from nmt.config.yaml_text import LONGEST_SHOWN, KeyPath, YamlError, read_yaml, replaced, value_at
+from nmt.errors import UserError, collected, shortened
 
 _DEEPEST = 20  # names in a key; the schema is less deep
-_LONGEST_SHOWN = 200  # characters of an override in a message
 
 
 class Override(NamedTuple):
@@ -24,8 +23,7 @@ class Override(NamedTuple):
     path: KeyPath = ()
 
     def __str__(self) -> str:
-        more = "..." if len(self.text) > _LONGEST_SHOWN else ""
-        return f"--set {self.text[:_LONGEST_SHOWN]}{more}"
+        return f"--set {shortened(self.text, LONGEST_SHOWN)}"
 
 
 def apply_overrides(tree: Any, texts: Iterable[str], problems: list[str]) -> tuple[Any, list[Override]]:

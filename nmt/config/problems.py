@@ -5,9 +5,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from nmt.config.yaml_text import KeyPath
-from nmt.errors import nearest
+from nmt.errors import nearest, shortened
 from nmt.other_names import our_value
 
+_LONGEST_TEXT = 60  # characters of a value
 _KEYS_SHOWN = 10  # of a section where something else was expected
 
 
@@ -41,7 +42,7 @@ def in_words(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}...'"
+        return f"'{shortened(value, _LONGEST_TEXT)}'"
     if isinstance(value, dict):
         keys = [str(key) for key in islice(value, _KEYS_SHOWN)]
         more = ["..."] if len(value) > _KEYS_SHOWN else []

@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from nmt.errors import shortened
+
 KeyPath = tuple[str | int, ...]  # ("data", "train", 0, "source"), written data.train.0.source
 
 LONGEST_TEXT = 1 << 18  # characters, or bytes of a file
 MOST_VALUES = 10_000  # keys, values, lists and sections
 DEEPEST = 50  # levels of sections, lists and values
 _LONGEST_KEY = 1000
-_LONGEST_SHOWN = 200  # characters of the user's text in a message
+LONGEST_SHOWN = 200  # characters of the user's text in a message
 
 _TEXT = "tag:yaml.org,2002:str"
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -67,9 +69,11 @@ class _Reader(yaml.SafeLoader):
         event = self.peek_event()
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
-            raise YamlError(f"tags such as {_shortened(event.tag)} are not allowed here", line)
+            raise YamlError(f"tags such as {shortened(event.tag, LONGEST_SHOWN)} are not allowed here", line)
         if getattr(event, "anchor", None) is not None:
-            raise YamlError(f"anchors and aliases such as {_shortened(event.anchor)} are not allowed here", line)
+            raise YamlError(
+                f"anchors and aliases such as {shortened(event.anchor, LONGEST_SHOWN)} are not allowed here", line
+            )
         self._values, self._levels = self._values + 1, self._levels + 1
         if self._values > MOST_VALUES:
             raise YamlError(f"more than {MOST_VALUES:,} values", line)
@@ -198,7 +202,7 @@ def _parsed(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise _readable(error, text) from error
     except (ValueError, OverflowError) as error:  # a number too large, in a directive or an escape
-        raise YamlError(f"not valid YAML: {_shortened(str(error))}", None) from error
+        raise YamlError(f"not valid YAML: {shortened(str(error), LONGEST_SHOWN)}", None) from error
     return Document(value, tuple(reader.repeated), root)
 
 
@@ -214,13 +218,9 @@ def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
     written = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in written[: mark.column + 1] or "'\\t'" in problem:
         hint = _TAB
-    message = f"column {mark.column + 1}: not valid YAML: {hint or _shortened(problem)}"
-    shown = _shortened(written.strip())
+    message = f"column {mark.column + 1}: not valid YAML: {hint or shortened(problem, LONGEST_SHOWN)}"
+    shown = shortened(written.strip(), LONGEST_SHOWN)
     return YamlError(f"{message}; the line reads: {shown}" if shown else message, mark.line + 1)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def write_yaml(value: Any, *, on_one_line: bool = False) -> str:

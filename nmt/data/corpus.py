@@ -22,7 +22,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import UserError, collected, counted, nothing_at, refuse
+from nmt.errors import UserError, collected, counted, nothing_at, refuse, shortened
 from nmt.files import new_digest
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
@@ -282,4 +282,4 @@ def half_of_a_pair(text: str) -> int | None:
 
 def excerpt(text: str) -> str:
     """A word or a line as a message quotes it: its first characters."""
-    return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}...")
+    return repr(shortened(text, _EXCERPT))

@@ -220,14 +220,6 @@ def test_padding_share_by_hand() -> None:
     assert share == pytest.approx(1 - 19 / 23)
 
 
-def test_a_large_corpus_is_planned_in_moments() -> None:
-    source, target = lengths(1_000_000)
-    for batch_by, batch_size in (("sentences", 80), ("tokens", 4000)):
-        plan = plan_batches(source, target, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=2)
-        assert sum(map(len, plan)) == 1_000_000
-        assert padding_share(plan, source, target) < 0.01
-
-
 # -------------------------------------------------------------------------------------------------------------- tensors
 
 
@@ -313,16 +305,6 @@ def test_batches_hold_the_text_of_their_rows(
     assert sorted(seen) == list(range(len(TEXT)))
 
 
-def test_sampling_changes_some_segmentations(ids: PairedIds, vocabularies: Vocabularies) -> None:
-    plan = [np.arange(len(TEXT))]
-    best = read_batch(ids, plan[0])
-    (sampled,) = batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1)
-    assert sorted(sampled.indices) == list(range(len(TEXT)))
-    longer = sampled.source_lengths - best.source_lengths[sampled.indices]
-    assert (longer >= 0).all()
-    assert (longer > 0).any()
-
-
 def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
     """Batches have their planned numbers of rows, the shortest pairs where planned, and little padding."""
     plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
@@ -331,27 +313,6 @@ def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabu
     planned = [float(ids.source_lengths[rows].mean()) for rows in plan]
     for short, long in zip(*(np.argsort(planned)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
         assert sampled[short].source_lengths.max() <= sampled[long].source_lengths.min()
-
-
-def test_limits_are_those_of_the_best_segmentations(ids: PairedIds, vocabularies: Vocabularies) -> None:
-    """Batches of tokens are planned by them; what is sampled goes beyond, as the keys say."""
-
-    def largest(sampling: SubwordSampling | None) -> tuple[int, int]:
-        """The most tokens of a batch, and the most pieces of a sentence."""
-        made = list(batches(ids, plan, sampling=sampling, vocabularies=vocabularies, seed=1))
-        assert sorted(len(batch.indices) for batch in made) == sorted(map(len, plan))
-        longest = [int(torch.cat((batch.source_lengths, batch.target_lengths)).max()) for batch in made]
-        tokens = [len(batch.indices) * length for batch, length in zip(made, longest, strict=True)]
-        return max(tokens), max(longest) - 1
-
-    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=90, batch_by="tokens", seed=1, epoch=0)
-    most = max(ids.source_lengths.max(), ids.target_lengths.max())
-    tokens, pieces = largest(None)
-    assert tokens <= 90
-    assert pieces == most
-    tokens, pieces = largest(SubwordSampling(alpha=0.4))
-    assert tokens > 1.2 * 90
-    assert pieces > most
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
@@ -412,10 +373,3 @@ def test_links_stay_with_the_rows_of_halves_and_shares(aligned: PairedIds) -> No
             expected[:width, :height] = alone[row]
             np.testing.assert_array_equal(links, expected)
     assert sorted(seen) == sorted([0, 1, 2] * 3 + [0, 2])
-
-
-def test_a_corpus_without_alignments_has_no_links(ids: PairedIds) -> None:
-    batch = read_batch(ids, np.array([0, 1]))
-    assert batch.links is None
-    assert batch.to("cpu").links is None
-    assert [half.links for half in batch.halves()] == [None, None]

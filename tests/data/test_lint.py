@@ -180,20 +180,6 @@ def test_what_may_be_swapped_for_all_that_its_words_say() -> None:
     assert warnings(same[:30], exchanged(same[30:])) == []  # the same language
 
 
-@pytest.mark.parametrize(("crossed", "straight", "count"), [(4, 0, 0), (5, 0, 1), (40, 20, 0), (40, 19, 1)])
-@pytest.mark.parametrize("side", [0, 1])
-def test_how_alike_exchanged_sides_are(crossed: int, straight: int, count: int, side: int) -> None:
-    """Of 40 words of a side, so many are those of the other side, or of the same one, in the first corpus."""
-    first = [(f"s{n}", f"t{n}") for n in range(40)]
-    mine, others = ("st"[side], "ts"[side])
-    words = [f"{others}{n}" for n in range(crossed)] + [f"x{n}" for n in range(40)]
-    other = [(word, f"y{n}")[:: -1 if side else 1] for n, word in enumerate(words[:40])]
-    more = [(f"{mine}{n}", f"z{n}")[:: -1 if side else 1] for n in range(straight)]
-    swapped = count_faults([first, [*other, *more]], train=1).corpora[1].is_swapped
-    words_of_side = 40 + straight
-    assert swapped == (crossed / words_of_side > max(2 * straight / words_of_side, 0.1)) == bool(count)
-
-
 def test_the_first_pairs_tell_what_is_swapped() -> None:
     """After 1,000 of them in the right order, all the others may be exchanged."""
     right = worded(0, count=1000)

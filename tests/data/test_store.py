@@ -107,11 +107,6 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
     ]
 
 
-def test_what_a_report_does_not_count_is_none() -> None:
-    assert set(CorpusReport()) == {0, None}
-    assert CorpusReport().left_out == ""
-
-
 def test_the_report_names_each_filter() -> None:
     report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
     assert report.lines()[0] == (
@@ -205,13 +200,6 @@ def test_alignments_stay_with_the_pairs_that_are_kept(
             np.testing.assert_allclose(ids.links(row), np.array(links), rtol=1e-7)
         assert ids.report.aligned == 3 + 2 + 2
         assert ids.report.lines()[-1] == "alignments: 77.78% of the target pieces have a link"  # 7 of 9
-
-
-def test_a_corpus_without_alignments_says_nothing_of_them(tmp_path: Path, vocabularies: Vocabularies) -> None:
-    ids = written_ids(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
-    assert not ids.has_alignments
-    assert ids.report.aligned is None
-    assert len(ids.report.lines()) == 3
 
 
 def test_alignments_are_read_to_their_end(tmp_path: Path, vocabularies: Vocabularies) -> None:
