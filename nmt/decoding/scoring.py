@@ -4,20 +4,17 @@ It knows models, subwords and lines; it knows no files. Lines are read a chunk a
 stream. A score does not depend on the lines around it, beyond rounding.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
-
-from torch import Tensor
 
 from nmt.config.schema import AlignmentStep, EndLinks
 from nmt.data.subwords import Vocabularies
-from nmt.data.words import PieceWords, words_of_line
+from nmt.data.words import words_of_line
 from nmt.decoding.forced import Forced, Ids, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
-from nmt.errors import refuse
+from nmt.errors import UserError
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 
@@ -51,31 +48,26 @@ def score(
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
-    if alignments:
-        refuse([why] if (why := scorer.without_alignments) else [])
-    decode = partial(
-        forced_decoding, scorer, batch_tokens=batch_tokens, attention=alignments, alignment_step=alignment_step
-    )
-    align = partial(soft_alignment, end_links=end_links) if alignments else None
-    return _scores(decode, vocabularies, iter(pairs), align)
+    if alignments and (why := scorer.without_alignments):
+        raise UserError(why)
 
-
-def _scores(
-    decode: Callable[[list[tuple[Ids, Ids]]], list[Forced]],
-    vocabularies: Vocabularies,
-    pairs: Iterator[Pair],
-    align: Callable[[Tensor | None, PieceWords, PieceWords], SoftAlignment] | None,
-) -> Iterator[Scored]:
-    while chunk := list(islice(pairs, _CHUNK_PAIRS)):
+    def scored(chunk: Sequence[Pair]) -> Iterator[Scored]:
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
         targets = vocabularies.target.encode_batch([target for _, target in chunk])
-        pairs_of_ids: list[tuple[Ids, Ids]] = list(zip(sources, targets, strict=True))
-        asked = [ids for ids in pairs_of_ids if any(ids)]
-        forced = iter(decode(asked))
-        for pair, ids in zip(chunk, pairs_of_ids, strict=True):
-            log_probability, tokens, weights = next(forced) if any(ids) else Forced(0.0, 0, None)
+        ids: list[tuple[Ids, Ids]] = list(zip(sources, targets, strict=True))
+        asked = [pair for pair in ids if any(pair)]
+        forced = iter(
+            forced_decoding(
+                scorer, asked, batch_tokens=batch_tokens, attention=alignments, alignment_step=alignment_step
+            )
+        )
+        for lines, pair in zip(chunk, ids, strict=True):
+            log_probability, tokens, weights = next(forced) if any(pair) else Forced(0.0, 0, None)
             alignment = None
-            if align is not None:
-                source, target = (words_of_line(*side) for side in zip(pair, vocabularies, strict=True))
-                alignment = align(weights, source, target)
+            if alignments:
+                source, target = (words_of_line(*side) for side in zip(lines, vocabularies, strict=True))
+                alignment = soft_alignment(weights, source, target, end_links=end_links)
             yield Scored(log_probability, tokens, alignment)
+
+    rest = iter(pairs)
+    return chain.from_iterable(map(scored, iter(lambda: list(islice(rest, _CHUNK_PAIRS)), [])))
