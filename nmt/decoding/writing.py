@@ -19,7 +19,7 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
-from nmt.decoding.text.alignment import FinerAlignment, SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
 from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
@@ -37,7 +37,7 @@ class Translation(NamedTuple):
     alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
     soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
     ids: Sequence[int] = ()  # of the pieces
-    finer_alignment: FinerAlignment | None = None  # likewise; None where no text is in a script without spaces
+    finer_alignment: SoftAlignment | None = None  # the same of finer words; None without a script without spaces
 
 
 class Written(NamedTuple):
@@ -241,5 +241,5 @@ def _aligned(translation: Translation, alignment: SoftAlignment, finer: SoftAlig
     return translation._replace(
         alignment=alignment.links,
         soft_alignment=alignment,
-        finer_alignment=FinerAlignment(finer.source_words, finer.target_words, finer.links) if is_finer else None,
+        finer_alignment=finer if is_finer else None,
     )

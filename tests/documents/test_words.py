@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.decoding.text.alignment import FinerAlignment
+from nmt.decoding.text.alignment import SoftAlignment
 from nmt.decoding.writing import Translation
 from nmt.documents.words import spread, unbroken, word_links, words_of
 
@@ -45,20 +45,21 @@ def test_links_are_spread_in_proportion() -> None:
 
 def test_finer_links_are_those_of_the_words_in_them() -> None:
     """Of every source word in a part, and of target words in proportion; white space may have changed."""
-    finer = FinerAlignment(["the", "cat", "sees", "dogs"], ["猫は", "犬を", "見", "!"], [(1, 0), (3, 1), (2, 2)])
+    finer = SoftAlignment(["the", "cat", "sees", "dogs"], ["猫は", "犬を", "見", "!"], [], [(1, 0), (3, 1), (2, 2)])
     translation = Translation("猫は犬を 見!", 0.0, [], [(3, 0)], finer_alignment=finer)
     links = word_links(translation, "the cat sees dogs", "猫は犬を\n見!")
     assert links == [(1, 0), (1, 1), (3, 2), (3, 3), (2, 4)]
-    finer = FinerAlignment(["老", "学生们"], ["old", "学", "生"], [(0, 0), (1, 1), (1, 2)])
+    finer = SoftAlignment(["老", "学生们"], ["old", "学", "生"], [], [(0, 0), (1, 1), (1, 2)])
     translation = Translation("old 学生", 0.0, [], finer_alignment=finer)
     assert word_links(translation, "老学生们", "old 学生") == [
         (0, 0),
         *((word, place) for place in (1, 2) for word in (1, 2, 3)),
     ]
-    finer = FinerAlignment(["学生们"], ["学生"], [(0, 0)])
+    finer = SoftAlignment(["学生们"], ["学生"], [], [(0, 0)])
     translation = Translation("学生", 0.0, [], finer_alignment=finer)
     assert word_links(translation, "学生们", "学生") == [(0, 0), (1, 1), (2, 1)]
-    merged = FinerAlignment(["好!", '"', "好"], ["好", "!", '"', "好"], [(0, 0), (0, 1), (1, 2), (2, 3)])  # sentences
+    sentences = ["好!", '"', "好"]
+    merged = SoftAlignment(sentences, ["好", "!", '"', "好"], [], [(0, 0), (0, 1), (1, 2), (2, 3)])
     translation = Translation('好!"好', 0.0, [], finer_alignment=merged)
     assert word_links(translation, '好!"好', '好!"好') == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 2)]
     plain = Translation("b a", 0.0, [], [(1, 0), (0, 1)])

@@ -52,14 +52,6 @@ class SoftAlignment:
         return weights
 
 
-class FinerAlignment(NamedTuple):
-    """The links of a translation between words that are cut further in scripts without spaces (see `data.words`)."""
-
-    source_words: list[str]
-    target_words: list[str]
-    links: list[Link]
-
-
 def soft_alignment(
     weights: Tensor | None, source: PieceWords, target: PieceWords, *, end_links: EndLinks
 ) -> SoftAlignment:

@@ -118,7 +118,7 @@ MORE_OR_FEWER = {  # beginnings whose words are not those that their pieces spel
 @pytest.mark.parametrize("beginning", MORE_OR_FEWER)
 def test_words_that_are_more_or_fewer_as_they_were_given(forgetful, text, beginning, replaced) -> None:
     """They stand in the text, with alignments and without; rows and links are of these words."""
-    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6, "replace_unknown": replaced}
+    options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.4, "replace_unknown": replaced}
     given = [beginning, f"{beginning} \u017b", f"{beginning}-", f"{beginning} (", "", beginning]
     plain, aligned = (
         list(translate(forgetful, text, prefixes=given, alignments=alignments, **options))
