@@ -5,6 +5,7 @@ back and forth.
 """
 
 import json
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,14 @@ def test_every_member_of_both_families_takes_part() -> None:
     assert {settings.get("scope", "global") for settings in ATTENTIONS.values()} == set(SCOPES)
 
 
-@pytest.mark.parametrize("split", [False, True], ids=["words", "pieces"])
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize(
+    ("attention", "decoder", "split"),
+    [(*pair, split) for pair, split in zip(product(ATTENTIONS, DECODERS), cycle([False, True]))],
+)
 def test_the_alignment_is_the_one_it_was_made_with(
-    decoder: str, attention: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    attention: str, decoder: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of words, or of words that are `split` into pieces, in turn."""
     monkeypatch.chdir(tmp_path)
     (source, target), links = (LETTERS, LETTER_LINKS) if split else (WORDS, LINKS)
     save_known_model(Path("model"), source, target, links, decoder=decoder, attention=attention, split=split)
@@ -43,18 +46,8 @@ def test_the_alignment_is_the_one_it_was_made_with(
         Path(name).write_text(f"{' '.join(words)}\n\n{'  '.join(words)}\n", encoding="utf-8")
     expected = "1-0 2-1 0-2" if split else " ".join(f"{place}-{word}" for place, word in links)
 
-    arguments = [
-        "--model",
-        "model",
-        "--device",
-        "cpu",
-        "--output",
-        "out",
-        "--alignments",
-        "hard",
-        "--soft-alignments",
-        "soft",
-    ]
+    arguments = ["--model", "model", "--device", "cpu", "--output", "out"]
+    arguments += ["--alignments", "hard", "--soft-alignments", "soft"]
     ways = {translate.main: ["--input", "source"], score.main: ["--source", "source", "--target", "target"]}
     for main, more in ways.items():
         for area in (forced.LARGEST_AREA, 0):  # a pair at once, or step by step, as very long lines are
