@@ -34,7 +34,6 @@ def test_written_values_read_back_the_same(value: Any) -> None:
 
 
 def test_any_text_reads_back_the_same() -> None:
-    """Whichever of the two writers writes it: only lone surrogates are left to the plain one."""
     draw = random.Random(1)
     characters = [
         *"ab1 \n\t\r:#'\"-?\\%@&*!|><{}[],~._=\x07\x85\xa0\u2028\ufeffé漢😀\udcff",
@@ -42,7 +41,7 @@ def test_any_text_reads_back_the_same() -> None:
         "<<",
         "long " * 50,
     ]
-    texts = ["".join(draw.choices(characters, k=draw.randrange(6))) for _ in range(1000)]
+    texts = ["".join(draw.choices(characters, k=draw.randrange(6))) for _ in range(300)]
     for text in texts:
         value = {"text": text, "texts": [text, 1], "none": {}}
         assert read_yaml(write_yaml(value)).value == value
