@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
+from nmt.devices import PATIENCE
 from nmt.errors import ToldElsewhere, UserError, collected, counted
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 MOST = 1 << 16  # processes
-PATIENCE = timedelta(minutes=30)  # with a process that does not answer, which may be scoring a long line
 SOON = 3.0  # seconds until a process says whom it is waiting for
 PAUSE = 0.1  # seconds between two attempts to find the store, or two looks at it
 PREPARED = "prepared"  # what is in the store when the first process has prepared the data
@@ -164,7 +164,7 @@ ALONE = Processes()
 
 @contextmanager
 def joined(
-    device: torch.device | None = None, *, program: str, patience: timedelta = PATIENCE
+    device: torch.device | None = None, *, program: str, patience: timedelta = timedelta(minutes=PATIENCE)
 ) -> Iterator[tuple[Processes, torch.device]]:
     """The processes that torchrun started this one among, and the device of this one; by itself without torchrun.
 
@@ -186,8 +186,7 @@ def joined(
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
         minutes = patience.total_seconds() / 60
-        waited = f"{minutes:g} minute{'' if minutes == 1 else 's'}"
-        why = "has ended" if not _timed_out(error) else f"has not answered for {waited} (--rank-timeout)"
+        why = f"has not answered for {minutes:g} minutes" if _timed_out(error) else "has ended"
         raise LostProcess(
             f"process {rank} of {size}: another process {why}, so this one ends too; unless that one says otherwise, "
             "what was saved is intact: continue with --resume"

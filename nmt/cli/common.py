@@ -76,4 +76,8 @@ def describe(program: str, error: UserError) -> str:
 
 
 def _named_here(option: re.Match[str]) -> str:
+    from nmt.cli.options import translation_names
+
+    if option[1] not in translation_names():
+        return option[0]
     return "--sample" if option[1] == "sampling" else f"--{option[1].replace('_', '-')}"

@@ -25,7 +25,7 @@ from nmt.cli.options import (
     whole_number,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parser import Parser, option_name
+from nmt.cli.parser import Parser
 from nmt.errors import collected, counted, refuse
 
 if TYPE_CHECKING:
@@ -300,12 +300,14 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
 
 
 def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
-    from nmt.cli.options import search_keys
+    from nmt.cli.options import search_keys, without_effect
 
     problems = []
     has_models = any(one.models is not None for one in candidates)
     if not options.reference:
         problems.append("--reference FILE is missing")
+    elif len({*options.reference}) < len(options.reference):
+        problems.append("--reference: a file is given twice; several references are different translations")
     if has_models and not options.source:
         problems.append(f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate")
     if options.comet is not None and not options.source:
@@ -314,26 +316,22 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         problems.append("--output -: standard output has the scores; give a file, or use nmt-translate")
     elif options.output is not None and len(candidates) > 1:
         problems.append("--output has an effect only with one system: save translations with nmt-translate")
-    given = {"--model": has_models, "--report": options.report, "--comet": options.comet}
-    given["--attention-model"] = options.attention_model
     translating = (*search_keys(), "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
     needed = {
-        **dict.fromkeys(translating, ("--model",)),
-        "source": ("--model", "--comet", "--report"),
-        "device": ("--model", "--comet", "--attention-model"),
-        "alignment_step": ("--model", "--attention-model"),
-        **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("--report",)),
+        **dict.fromkeys(translating, ("model",)),
+        "source": ("model", "comet", "report"),
+        "device": ("model", "comet", "attention_model"),
+        "alignment_step": ("model", "attention_model"),
+        **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("report",)),
     }
-    for name, users in needed.items():
-        if getattr(options, name) is not None and not any(given[user] for user in users):
-            problems.append(f"{option_name(name)} has an effect only with {' or '.join(users)}")
-    return problems
+    return problems + without_effect(vars(options), needed, {"model": has_models})
 
 
 def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
     """The arguments of `compare`. Systems are tested against the first one by the bootstrap, unless told otherwise."""
+    from nmt.cli.options import without_effect
     from nmt.config.problems import unknown_choice
     from nmt.evaluation import comparison
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
@@ -359,6 +357,12 @@ def _read_scoring(
             problems.append("--significance needs several systems, and no --runs: systems are tested against the first")
     scoring["methods"] = [method for method in comparison.METHODS if method in methods]
     scoring["intervals"] = options.intervals or options.report is not None
+    samples = {f"significance {method}": method in methods for method in comparison.METHODS}
+    needed = {
+        "resamples": ("significance bootstrap", "intervals", "report"),
+        "trials": ("significance randomization",),
+    }
+    problems += without_effect(vars(options), needed, samples)
     for name in ("resamples", "trials"):
         number = getattr(options, name)
         scoring |= {} if number is None else {name: number}

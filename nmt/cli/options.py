@@ -8,7 +8,7 @@ that takes long before an option is read.
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -23,6 +23,12 @@ END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
+_VALUES = ("n_best", "diversity", "alignment_step", "end_links")  # further ones of TranslationOptions
+_NEEDED = {  # options of a translation, and those without which they have no effect
+    **dict.fromkeys(SAMPLING, ("sample",)),
+    "dictionary": ("replace_unknown",),
+    "glossary_case": ("glossary",),
+}
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
@@ -225,22 +231,39 @@ def number_in(text: str) -> int | float | None:
     return int(text) if text.removeprefix("-").isdecimal() else float(text)
 
 
+def without_effect(
+    options: Mapping[str, Any], needed: Mapping[str, Sequence[str]], uses: Mapping[str, object] | None = None
+) -> list[str]:
+    """Which options are given though nothing uses them.
+
+    `needed` has, by the name of an option, those of which one must be given, too, or what `uses` says of it must hold.
+    """
+    problems = []
+    for name, users in needed.items():
+        used = any((uses or {}).get(user, options.get(user)) for user in users)
+        if options.get(name) not in (None, False) and not used:
+            names = " or ".join(map(option_name, users))
+            problems.append(f"{option_name(name)} has an effect only with {names}")
+    return problems
+
+
+def translation_names() -> list[str]:
+    """The names of the options of a translation, here and in `TranslationOptions`."""
+    return [*search_keys(), *_VALUES, *SAMPLING, "sampling", "replace_unknown", "glossary", "constraints", "alignments"]
+
+
 def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """What was given of the options of a translation, as keywords of `TranslationOptions`, which checks them."""
-    texts = {name: options.get(name) for name in (*search_keys(), "n_best", "diversity", "alignment_step", "end_links")}
+    problems += without_effect(options, _NEEDED)
+    texts = {name: options.get(name) for name in (*search_keys(), *_VALUES)}
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
-    drawing = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("sample"):
-        values["sampling"] = drawing
-    else:
-        problems += [f"{option_name(name)} has an effect only with --sample" for name in drawing]
+        values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:
         from nmt.data.dictionary import read_dictionary
 
-        if "replace_unknown" not in values:
-            problems.append("--dictionary has an effect only with --replace-unknown")
         try:
             values["replace_unknown"] = read_dictionary(dictionary)
         except UserError as error:

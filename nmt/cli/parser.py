@@ -34,7 +34,9 @@ class Parser(argparse.ArgumentParser):
         self._wrong: list[str] = []  # what is wrong with values
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
         if usual:
-            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")
+            self.add_argument(
+                "--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help="show all options and exit"
+            )
         self.add_argument(
             "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
         )
@@ -77,7 +79,10 @@ class Parser(argparse.ArgumentParser):
         """The value of an option, which argparse asks for whenever the option is given."""
         if str(action.metavar).endswith(_PLACES):
             self._places.setdefault(action, []).append(arg_strings)
-        return super()._get_values(action, arg_strings)
+        values = super()._get_values(action, arg_strings)
+        if self._wrong and action.default is argparse.SUPPRESS:  # stores nothing: prints, and ends the process
+            self._refuse(*self._wrong)
+        return values
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """The value in a text by the option's `type`; wrong ones are collected."""

@@ -15,12 +15,11 @@ from nmt.cli import common
 from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, say
-from nmt.devices import DEVICES
+from nmt.devices import DEVICES, PATIENCE
 from nmt.errors import ToldElsewhere, UserError
 from nmt.examples import description, examples, starters
 
 PROGRAM = "nmt-train"
-MINUTES = 30  # of waiting for another process, which may be scoring a long line
 
 
 def parser() -> Parser:
@@ -44,6 +43,7 @@ def parser() -> Parser:
         action=_ListConfigs,
         nargs="?",
         choices=["all"],
+        default=argparse.SUPPRESS,
         help="list the examples to start from and exit; all: also the recipes of research",
     )
     made.add_argument(
@@ -73,10 +73,10 @@ def parser() -> Parser:
     made.add_argument(
         "--rank-timeout",
         type=number_within(0.1, 10_000),
-        default=MINUTES,
+        default=PATIENCE,
         metavar="MINUTES",
         help="with several processes: end when another one has not answered for this long, because it hangs; the state "
-        f"that was saved last is kept (default: {MINUTES})",
+        f"that was saved last is kept (default: {PATIENCE})",
     )
     made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
     return made
@@ -86,8 +86,6 @@ class _ListConfigs(argparse.Action):
     """Print the examples and exit, as --version does."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, value: Any, *_: object) -> None:
-        if value not in (None, "all"):
-            parser.error(f"--list-configs {value}: unknown; leave it out, or give all")
         files = starters() if value is None else examples()
         if not files:
             parser.error("no examples are installed beside the package")

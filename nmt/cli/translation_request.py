@@ -108,8 +108,6 @@ def _read_how(
             glossary = read_glossary(
                 options.glossary, as_written=options.glossary_case, warn=_warn, is_news=processes.is_first_to
             )
-    elif options.glossary_case:
-        problems.append("--glossary-case has an effect only with --glossary FILE")
     split = options.split_sentences or False
     if split:
         with collected(problems):

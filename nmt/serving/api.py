@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from mimetypes import guess_type
@@ -121,6 +122,10 @@ class Service:
         self.held += 1
         try:
             return await self._translate(http)
+        except (HTTPException, ClientDisconnect):
+            raise
+        except Exception as error:
+            return _failed(error)
         finally:
             self.held -= 1
 
@@ -268,7 +273,6 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
     middleware = [Middleware(_Watched, service=service, paths=paths)]
     if origins:
         middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]))
-    middleware.append(Middleware(_Failures))
     made = Starlette(
         routes=routes,
         middleware=middleware,
@@ -276,28 +280,6 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
     )
     made.router.redirect_slashes = False
     return made
-
-
-class _Failures:
-    """Answers an unexpected error, and says where it happened, without what it says, which may quote a text."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
-
-        async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, sending)
-        except Exception as error:
-            print(f"nmt-serve: {_described(error)}", file=sys.stderr, flush=True)
-            if not begun:
-                await _answer({"error": "the server failed; its log says more"}, 500)(scope, receive, send)
 
 
 class _Watched:
@@ -341,13 +323,12 @@ class _Watched:
             log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")
 
 
-def _described(error: BaseException) -> str:
-    """What failed where, without what the error says, which may quote a text."""
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        place = f" in {trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{type(error).__name__}{place}"
+def _failed(error: Exception) -> Response:
+    """Answer an unexpected error, and say where it happened, without what it says, which may quote a text."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__} in {place.filename}, line {place.lineno}"
+    print(f"nmt-serve: {what}", file=sys.stderr, flush=True)
+    return _answer({"error": "the server failed; its log says more"}, 500)
 
 
 async def _unless_gone(

@@ -59,7 +59,7 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
         return [line.partition("error: ")[2] or line[4:] for line in capsys.readouterr().err.splitlines()]
 
     terms = folder / "terms"
-    assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary FILE"]
+    assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary"]
     sampled = "--glossary does not go with --sample, which draws instead of searching"
     assert complaints("--glossary", str(terms), "--sample") == [sampled]
     assert complaints("--glossary", f"{terms}x") == [f"{terms}x: no such file; nearest: {terms}"]

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
-from nmt.cli import evaluate, options, shortlist, train
+from nmt.cli import evaluate, options, shortlist
 from nmt.cli.commands import COMMANDS, loaded
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import comparison, metrics
-from nmt.processes import PATIENCE
 from tests.random_model import save_random_model, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,6 +130,7 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
         ),
         (["--xy", "3"], "--xy: unknown; nmt-train --help lists all options"),
         (["--save_dir", "x"], "--save_dir: unknown; did you mean --output?"),
+        (["--list-configs", "wrong"], "--list-configs wrong: unknown; choose one of all"),
         (["--resume", "my file.yml"], "my file.yml: belongs to no option; write --config 'my file.yml'"),
     ],
 )
@@ -255,7 +255,6 @@ def test_help_shows_the_names_and_defaults_that_hold() -> None:
     assert defaults["translations"] == shortlist.TRANSLATIONS
     assert defaults["most_frequent"] == shortlist.MOST_FREQUENT
     assert TranslationOptions().end_links == options.END_LINKS
-    assert float(train.MINUTES) == PATIENCE.total_seconds() / 60
 
 
 # --------------------------------------------------------------------------------------------- a reader that is gone
