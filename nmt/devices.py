@@ -1,4 +1,4 @@
-"""Devices by name, and the patience with one another of several. PyTorch is imported late, as a parser needs none."""
+"""The choice of a device by its name. PyTorch, which takes a second, is imported late: a parser needs names alone."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda")
-PATIENCE = 30  # minutes of waiting for another process, which may be scoring a long line
 
 
 def choose_device(name: str) -> "torch.device":

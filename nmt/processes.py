@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor, distributed, nn
 
-from nmt.devices import PATIENCE
 from nmt.errors import ToldElsewhere, UserError, collected, counted
+from nmt.signals import PATIENCE
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore

@@ -16,6 +16,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
+PATIENCE = 30  # minutes until a process that does not answer counts as lost; it may be scoring a long line
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 
 Handler = Callable[[int, FrameType | None], None]

@@ -15,9 +15,10 @@ from nmt.cli import common
 from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, say
-from nmt.devices import DEVICES, PATIENCE
+from nmt.devices import DEVICES
 from nmt.errors import ToldElsewhere, UserError
 from nmt.examples import description, examples, starters
+from nmt.signals import PATIENCE
 
 PROGRAM = "nmt-train"
 

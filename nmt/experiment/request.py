@@ -14,11 +14,12 @@ import torch
 from nmt.config import Check, Config, Inheritance, Problem, load_config, moved_files
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
-from nmt.devices import PATIENCE, choose_device
+from nmt.devices import choose_device
 from nmt.errors import UserError, collected, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems
+from nmt.signals import PATIENCE
 from nmt.training.optim import steering_metrics
 from nmt.training.run_files import has_state
 from nmt.training.run_folder import begun_with, recorded_origin

@@ -306,6 +306,14 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             "--hypotheses old --reference ref --fail-below 7 --metrics ter",
             ["--fail-below is about BLEU, which --metrics ter leaves out"],
         ),
+        (
+            "--hypotheses old --reference ref ref --resamples 50 --trials 50",
+            [
+                "--reference: a file is given twice",
+                "--resamples has an effect only with --significance bootstrap",
+                "--trials has an effect only with --significance randomization",
+            ],
+        ),
         ("--hypotheses old --reference ref --comet nowhere", ["--comet needs --source FILE", "--comet nowhere"]),
         (
             "--model a=m1 --model m2 --source src --reference ref",
