@@ -249,6 +249,7 @@ def test_a_mean_of_sentence_scores_is_tested_as_the_others_are() -> None:
     assert randomization.p_values["new"]["comet"] < 0.1
 
 
+@pytest.mark.slow
 def test_of_twenty_pairs_of_equal_systems_about_one_differs_significantly() -> None:
     """Systems are equal where either could have written each translation. 5% of 400 pairs are 20 ± 4.4."""
     draw, pairs, sentences = np.random.default_rng(7), 400, 101
