@@ -87,14 +87,10 @@ def _command(arguments: Sequence[str] | None) -> None:
 class Request:
     """What to score, and where the scores go."""
 
+    options: argparse.Namespace
     models: "Models"
-    source: Path
-    target: Path
-    sentences: int  # in each of the two
+    sentences: int  # in each of the two files
     how: "TranslationOptions"  # its batch_tokens, alignment_step, and end_links
-    normalize: bool
-    output: str
-    json: str | None
     alignments: "AlignmentOutputs"
 
 
@@ -129,17 +125,7 @@ def _read_request(options: argparse.Namespace) -> Request:
     taken = check_outputs(outputs, problems, others=read)
     alignments.check(problems, others=taken)
     refuse(problems)
-    return Request(
-        models=models,
-        source=options.source,
-        target=options.target,
-        sentences=sentences,
-        how=how,
-        normalize=options.normalize,
-        output=options.output,
-        json=options.json,
-        alignments=alignments,
-    )
+    return Request(options=options, models=models, sentences=sentences, how=how, alignments=alignments)
 
 
 def _score(request: Request) -> None:
@@ -155,17 +141,20 @@ def _score(request: Request) -> None:
         scores = score(
             translator.scorer,
             translator.vocabularies,
-            read_pairs(request.source, request.target),
+            read_pairs(request.options.source, request.options.target),
             batch_tokens=request.how.batch_tokens or translator.decoding.batch_tokens,
             alignments=bool(request.alignments),
             alignment_step=request.how.alignment_step,
             end_links=request.how.end_links,
         )
-        with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
+        with (
+            opened_for_writing(request.options.output) as file,
+            request.alignments.opened(program=PROGRAM) as write_alignments,
+        ):
             for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
                 log_probability += scored.log_probability
                 tokens += scored.tokens
-                divisor = max(scored.tokens, 1) if request.normalize else 1
+                divisor = max(scored.tokens, 1) if request.options.normalize else 1
                 file.write(f"{scored.log_probability / divisor:.4f}\n".encode())
                 write_alignments([] if scored.alignment is None else [scored.alignment])
     _report(request, tokens, log_probability)
@@ -176,7 +165,7 @@ def _report(request: Request, tokens: int, log_probability: float) -> None:
     from nmt.ops.loss import perplexity
 
     overall = perplexity(-log_probability / tokens) if tokens else None
-    if request.json is None:
+    if request.options.json is None:
         shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
         sizes = f"{counted(request.sentences, 'sentence')}, {counted(tokens, 'token')}"
         print(f"{PROGRAM}: {shown}, {sizes}", file=sys.stderr)
@@ -187,7 +176,7 @@ def _report(request: Request, tokens: int, log_probability: float) -> None:
         "log_probability": round(log_probability, 6),
         "perplexity": None if overall is None or math.isinf(overall) else float(f"{overall:.8g}"),
     }
-    write_text(request.json, f"{json.dumps(numbers, indent=2)}\n")
+    write_text(request.options.json, f"{json.dumps(numbers, indent=2)}\n")
 
 
 if __name__ == "__main__":
