@@ -187,7 +187,7 @@ def pairs_of_values(seed: int = 1) -> list[Case]:
     for pair in combinations(values, 2):
         if pair not in missing:
             continue
-        candidates = [case for _ in range(12) if (case := completed(dict(pair), draw)) is not None]
+        candidates = [case for _ in range(40) if (case := completed(dict(pair), draw)) is not None]
         if candidates:
             best = max(candidates, key=lambda case: len(missing & set(pairs(case))))
             cases.append(best)
