@@ -230,4 +230,5 @@ def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
     """
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
     # Not the writer in C, which refuses lone surrogates: they stand for bytes of a path that is not UTF-8.
-    return str(yaml.dump(value, Dumper=_Writer, default_flow_style=on_one_line, **options))
+    text = str(yaml.dump(value, Dumper=_Writer, default_flow_style=on_one_line, **options))
+    return text.removesuffix("...\n")  # the end of the document, which PyYAML writes after a value that stands alone

@@ -88,8 +88,9 @@ def test_mistakes(program, arguments: list[str], capsys: pytest.CaptureFixture[s
     name = {translate.main: "translate", evaluate.main: "eval", score.main: "score"}[program]
     assert program([*BOTH, *arguments, "--model", "larger"]) == 2
     assert capsys.readouterr().err == (
-        f"nmt-{name}: error: one and larger cannot translate together: their source vocabularies differ: 71 and 73 "
-        "pieces\n"
+        f"nmt-{name}: 2 problems:\n"
+        "  - one and larger cannot translate together: their source vocabularies differ (71 and 73 pieces)\n"
+        "  - one and larger cannot translate together: their target vocabularies differ (71 and 73 pieces)\n"
     )
     assert program([*BOTH, *arguments, "--model", "nowhere", "--output", "two"]) == 2
     messages = capsys.readouterr().err

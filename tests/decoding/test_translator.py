@@ -229,10 +229,10 @@ def test_first_must_be_the_number_of_a_line(vocabularies) -> None:
 
 @pytest.mark.parametrize("rules", [{}, *RULES], ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
-    lines = hostile(40)
+    lines = hostile(60)
     translator = Translator([network(vocabularies)], vocabularies)
     results = list(translate(translator, lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
-    assert len(results) == 40
+    assert len(results) == 60
     assert all(1 <= len(best) <= 2 for best in results)
 
 
