@@ -88,7 +88,8 @@ def collected(problems: list[str]) -> Iterator[None]:
     except UserError as error:
         problems += error.messages
     except OSError as error:  # not even its existence can be checked: a name too long, a folder closed to us
-        problems.append(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        reason = error.strerror or str(error)
+        problems.append(f"{error.filename}: {reason}" if error.filename else reason)
 
 
 def refuse(problems: Sequence[str]) -> None:

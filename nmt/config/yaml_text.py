@@ -71,8 +71,11 @@ class _Reader(yaml.SafeLoader):
         if getattr(event, "tag", None) is not None:
             raise YamlError(f"tags such as {shortened(event.tag, LONGEST_SHOWN)} are not allowed here", line)
         if getattr(event, "anchor", None) is not None:
+            name = ("*" if isinstance(event, yaml.AliasEvent) else "&") + event.anchor
             raise YamlError(
-                f"anchors and aliases such as {shortened(event.anchor, LONGEST_SHOWN)} are not allowed here", line
+                f"anchors and aliases such as {shortened(name, LONGEST_SHOWN)} are not allowed here; quote a text that "
+                "begins with & or *",
+                line,
             )
         self._values, self._levels = self._values + 1, self._levels + 1
         if self._values > MOST_VALUES:
@@ -231,4 +234,4 @@ def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
     # Not the writer in C, which refuses lone surrogates: they stand for bytes of a path that is not UTF-8.
     text = str(yaml.dump(value, Dumper=_Writer, default_flow_style=on_one_line, **options))
-    return text.removesuffix("...\n")  # the end of the document, which PyYAML writes after a value that stands alone
+    return re.sub(r"(?<=\n)\.\.\.\n\Z", "", text)  # an end of document, which follows a value that stands alone

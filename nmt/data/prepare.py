@@ -30,7 +30,8 @@ from nmt.errors import UserError, collected, counted, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
-_VERSION = 5  # of the cache: what is refused and counted, how subword models are trained, and how text becomes ids
+_CHECKS = 5  # version of what is refused and counted; a run resumes where it has changed
+_VERSION = 5  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
@@ -135,7 +136,12 @@ class _Corpus(NamedTuple):
         pairs = read_pairs(*self.paths, expected=self.digests)
         if self.tag is None:
             return pairs
-        return ((f"{self.tag} {source}" if source.strip() else source, target) for source, target in pairs)
+        return ((f"{self.tag} {source}" if _is_visible(source) else source, target) for source, target in pairs)
+
+
+def _is_visible(text: str) -> bool:
+    """Whether there is more in a text than spaces and characters such as U+200B, which normalization removes."""
+    return any(character.isprintable() and not character.isspace() for character in text)
 
 
 def _behind_tag(line: str) -> str:
@@ -195,7 +201,7 @@ def _paths(files: ParallelFiles) -> list[Path]:
 def _counts(files: Sequence[ParallelFiles], hashes: dict[Path, str], cache: Path, log: Log, *, train: int) -> Counts:
     """What there is to know of files with these hashes, from the cache or, once every line is checked, counted now."""
     made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
-    entry = cache / "corpora" / cache_key([_VERSION, train, made_from])
+    entry = cache / "corpora" / cache_key([_CHECKS, train, made_from])
     counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
     if counts is None:
         _check_lines(files, hashes, [])

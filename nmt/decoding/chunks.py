@@ -99,7 +99,7 @@ class Chunks:
 
     def finished(self) -> set[int]:
         """The chunks that have records."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             names = {path.name for path in self.path.iterdir()}
             return {chunk for chunk in range(self.count) if self.file(chunk, RECORD).name in names}
         return set()
@@ -257,7 +257,7 @@ def _finish(job: Job, own: Sequence[int], translate: Translate, say: Callable[[s
         time.sleep(PAUSE)
     if job.shard is None:
         if damaged := chunks.join(job.outputs):
-            say(f"warning: {chunks.path}: {_listed(damaged)} not as they were written, and translated again")
+            say(f"warning: {chunks.path}: {_listed(damaged)} not as written, and translated again")
             _translate(job, damaged, partial(translate, lambda: None))
             if chunks.join(job.outputs):
                 raise UserError(f"{chunks.path}: chunks keep differing from what was written; the disk may be failing")
@@ -290,8 +290,8 @@ def merge(outputs: Mapping[str, str], *, main: str) -> int:
     with collected(problems):
         if lacking := chunks.join(outputs):
             problems.append(
-                f"{chunks.path}: of {chunks.count}, {_listed(lacking)} missing or damaged; run their shards again: "
-                "--shard I/N translates the chunks I, I + N, I + 2 N, …"
+                f"{chunks.path}: of {chunks.count}, {_listed(lacking)} missing or damaged; run the shards of these "
+                "again: --shard I/N translates the chunks I, I + N, I + 2 N, …"
             )
     refuse(problems)
     chunks.remove()

@@ -249,8 +249,10 @@ class Translator:
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
         refuse_one_text(lines=lines, prefixes=prefixes, constraints=constraints)
-        if first is not None and first < 0:
+        if first is not None and not (isinstance(first, int) and first >= 0):
             raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
+        if not isinstance(options, TranslationOptions | None):
+            raise UserError(f"options is {options!r}; it must be a TranslationOptions, or None")
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,

@@ -7,6 +7,7 @@ raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
@@ -54,13 +55,7 @@ def text_warnings(
                 "error; --lowercase ignores case"
             )
         for reference, right in references.items():
-            here, there = _share_in_other_form(lines), _share_in_other_form(right)
-            if abs(here - there) >= OTHER_FORM:
-                warnings.append(
-                    f"{here:.0%} of the {name} and {there:.0%} of the {reference} have characters that Unicode's NFKC "
-                    "replaces, such as ² or an accent in a code of its own, which scores count as errors; normalize "
-                    "both in the same way"
-                )
+            warnings += _other_form_warning(name, lines, reference, right)
     return [*dict.fromkeys(warnings)]
 
 
@@ -130,10 +125,27 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
     return [message]
 
 
-def _share_in_other_form(lines: Sequence[str]) -> float:
-    """Share of the lines, 0 to 1, in which NFKC replaces characters other than spaces."""
-    texts = ["".join(line.split()) for line in lines]
-    return sum(not unicodedata.is_normalized("NFKC", text) for text in texts) / max(len(lines), 1)
+def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
+    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
+    others = []
+    for number, both in enumerate(zip(lines, right, strict=True), start=1):
+        normal = unicodedata.normalize("NFKC", both[0]), unicodedata.normalize("NFKC", both[1])
+        if normal != both and _not_in_common(*normal) < _not_in_common(*both):
+            others.append(number)
+    if not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
+        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which scores "
+        "count as errors; normalize both in the same way"
+    )
+    return [message]
+
+
+def _not_in_common(first: str, second: str) -> int:
+    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
+    here, there = (Counter("".join(text.split())) for text in (first, second))
+    return sum((here - there).values()) + sum((there - here).values())
 
 
 def _first_other_word(first: str, second: str) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from nmt.errors import UserError, refuse
 from nmt.experiment.request import read_request
 from nmt.experiment.training import Trained, run
 from nmt.signals import Interrupted
+
+_one_at_a_time = Lock()
 
 
 def train(
@@ -62,6 +65,10 @@ def train(
         device=str(device),
     )
     request = replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
+    if not _one_at_a_time.acquire(blocking=False):
+        raise UserError(
+            "another training runs in this process; train one after the other, or in processes of their own"
+        )
     try:
         with _as_in_a_command():
             return run(request)
@@ -69,6 +76,8 @@ def train(
         if interruption.exit_code == 128 + signal.SIGINT:
             raise KeyboardInterrupt(str(interruption)) from None
         raise SystemExit(interruption.exit_code) from None
+    finally:
+        _one_at_a_time.release()
 
 
 def _as_options(settings: Mapping[str, Any]) -> list[str]:

@@ -182,5 +182,5 @@ class _Start:
             ("training", "vocabulary"): training.vocabulary != "same",
             ("training", "validation", "retain"): training.validation.retain is not None,
         }
-        message = "needs --init-from: without it, no weights have learned anything yet"
+        message = "needs --init-from, the model that it is about"
         return [Problem(key, message) for key, is_given in given.items() if is_given]

@@ -30,12 +30,15 @@ def checkpoint_name(update: int) -> str:
 
 
 def check_files(path: Path) -> None:
-    """Raise OSError where a folder has the name of a file that a run writes."""
+    """Raise OSError where a folder has the name of a file that a run writes, or a file that of a folder."""
     single = (CONFIG, LOG, METRICS, BEST, ORIGIN, *STATES)
     several = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
     for file in [*(path / name for name in single), *several]:
         if file.is_dir() and not file.is_symlink():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    for folder in (path / TENSORBOARD, path / CHECKPOINTS):
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
 
 
 def has_state(path: Path) -> bool:
@@ -54,6 +57,7 @@ def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
     several = [file for _, file in checkpoints(path)]
+    several += [file for file in (*_inside(path), *_inside(path / CHECKPOINTS)) if UNFINISHED.search(file.name)]
     return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
 
 

@@ -253,5 +253,6 @@ def _check_spared(path: Path, start: _Start, *, overwrite: bool) -> None:
     if names:
         raise UserError(
             f"{path}: is not empty, but has no {STATE} to go on from (found {run_files.listed(names)}); give another "
-            f"--output, put {STATE} back and give --resume, or give --overwrite, which removes what a run wrote"
+            f"--output, put {STATE} back and give --resume, or give --overwrite, which removes what a run wrote and "
+            "nothing else"
         )

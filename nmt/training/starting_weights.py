@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from torch import Tensor, nn
 
 from nmt.config import Config, Inheritance, ModelConfig, Problem, differences
+from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, EmbeddingsConfig, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
@@ -124,7 +125,13 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
     whether a run goes on, for which files of vocabularies may be gone.
     """
     theirs, subwords = origin.model.config, config.subwords
-    differing = _disagreements(config.model, theirs.model, ("model",))
+    model = _merged(config.model, theirs.model)
+    same = _same_sizes(model, theirs.model)
+    differing = [
+        problem
+        for problem in _disagreements(config.model, theirs.model, ("model",))
+        if dotted(problem.path) not in same
+    ]
     vocabulary: list[Problem] = []
     if config.training.vocabulary != "new":
         files = existing_models(subwords)
@@ -144,7 +151,7 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
             "list embeddings in training.freeze to keep them as they are"
         )
         problems.append(Problem(("model", "embeddings"), message))
-    model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
+    model = model.model_copy(update={"embeddings": None})
     return Inheritance(config.model_copy(update={"model": model, "subwords": subwords}), [*problems, *vocabulary])
 
 
@@ -162,14 +169,24 @@ def language_warning(config: Config, origin: Origin) -> str | None:
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     reasons = []
+    same = _same_sizes(model.config.model, other.config.model)
     for difference in differences(other.config, model.config):
-        section, *keys = difference.partition(":")[0].split(".")
-        if section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys):
+        section, *keys = (key := difference.partition(":")[0]).split(".")
+        if section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys) and key not in same:
             reasons.append(difference.replace(" there, ", f" in {name}, "))
     for side in ("source", "target"):
         if getattr(model, f"{side}_subwords") != getattr(other, f"{side}_subwords"):
             reasons.append(f"another {side} vocabulary than that of {name}")
     return reasons
+
+
+def _same_sizes(first: Any, second: Any) -> set[str]:
+    """Which sizes two configurations of models have in common, where null stands for the decoder's hidden_size."""
+    sizes = {
+        "model.attention.size": [one.attention.size or one.decoder.hidden_size for one in (first, second)],
+        "model.decoder.output_size": [one.decoder.output_size or one.decoder.hidden_size for one in (first, second)],
+    }
+    return {key for key, (mine, theirs) in sizes.items() if mine == theirs}
 
 
 def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> list[Problem]:

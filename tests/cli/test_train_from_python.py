@@ -123,6 +123,19 @@ def test_what_the_program_has_set_makes_no_difference(
     assert_same_run(done.folder, trained)
 
 
+def test_one_training_at_a_time(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def another(*arguments: Any) -> Any:
+        with pytest.raises(nmt.UserError, match="another training runs in this process"):
+            nmt.train(tiny, output=tmp_path / "other", device="cpu")
+        return corpus_loss(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, "corpus_loss", another)
+        nmt.train(tiny, settings={"training.max_epochs": 1}, output=tmp_path / "run", device="cpu")
+    assert not (tmp_path / "other").exists()
+    nmt.train(tiny, settings={"training.max_updates": 1}, output=tmp_path / "other", device="cpu")
+
+
 def test_paths_are_relative_to_the_current_folder(
     tmp_path: Path, corpus: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

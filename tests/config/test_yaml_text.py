@@ -63,6 +63,8 @@ def test_keys_are_text_and_keep_their_order() -> None:
     text = "zebra: 1\n2: b\ntrue: c\n"
     assert list(read_yaml(text).value) == ["zebra", "2", "true"]
     assert write_yaml({"zebra": 1, "ant": 2}) == "zebra: 1\nant: 2\n"
+    assert write_yaml({"name": "v1..."}) == "name: v1...\n"
+    assert write_yaml("none", on_one_line=True) == "none\n"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_keys_are_text_and_keep_their_order() -> None:
         ("a:\n  b:\n80\n\n\nc: 3\n", 3, 'a key without ":"; the line reads: 80'),
         ("a: [1, 2", 1, "expected ',' or ']', but got '<stream end>'"),
         ("a: @x", 1, "put it in quotes"),
-        ("a: 1\nb: *other", 2, "aliases such as other are not allowed here"),
+        ("a: 1\nb: *other", 2, "aliases such as *other are not allowed here"),
         ("? [a]\n: 1", 1, "a key must be one word"),
         ("a: !!python/object:os.system x", 1, "are not allowed here"),
         ("a: 1\n---\nb: 2", 2, "another document"),

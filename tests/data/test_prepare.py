@@ -1,6 +1,7 @@
 """From a configuration to open corpora: what is made once, what is reused, and what makes it anew."""
 
 import io
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from nmt.data import prepare as preparation
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
+from nmt.files import new_digest
 from tests.conftest import data_section
 
 SOURCE = ["a small dog runs", "two men walk along the river", "the dogs run", "", "snow", "men and dogs " * 20]
@@ -93,6 +95,15 @@ def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytes
     assert [second.train.target(row).tolist() for row in range(len(second.train))] == [
         first.train.target(row).tolist() for row in range(len(first.train))
     ]
+
+
+def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
+    """A run knows its data by these names when it is resumed: another name refuses every run that has begun."""
+    prepared = run(folder, data__max_length=50)
+    model = new_digest(prepared.vocabularies.source.model).hexdigest()
+    hashes = [new_digest((folder / name).read_bytes()).hexdigest() for name in ("train.en", "train.de")]
+    made_from = [5, [hashes], [None], [model, model], [50, None], False]
+    assert prepared.train.folder.name == new_digest(json.dumps(made_from).encode()).hexdigest()
 
 
 def test_warnings_are_logged_at_every_start(folder: Path) -> None:
@@ -438,6 +449,14 @@ def test_tagged_sources(folder: Path, kind: str, joint: bool) -> None:
         assert prepared.train.target(row).tolist() == plain.train.target(row).tolist()
     assert prepared.train.folder != plain.train.folder
     assert run(folder, **two_corpora(folder, tag="<BT>"), **settings).train.folder == prepared.train.folder
+
+
+def test_a_tagged_source_that_normalization_empties(folder: Path) -> None:
+    """It is left out like an untagged one, and like one of white space: a zero-width space is what NFKC takes away."""
+    (folder / "train.en").write_text("\u200b\n \na dog\n\u200b \u200b\n", encoding="utf-8")
+    (folder / "train.de").write_text("ein Hund\nein Hund\nein Hund\nein Hund\n", encoding="utf-8")
+    prepared = run(folder, **two_corpora(folder, tag="<BT>"), subwords__size=24)
+    assert prepared.train.sizes == (1, 1)
 
 
 def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:

@@ -237,7 +237,7 @@ def test_a_damaged_chunk_is_reported_and_translated_again(begun: Translation, da
     both = begun.firsts == [5, 8, 10, 0, 3]  # swapped with the other one
     assert both or begun.firsts == [5, 8, 10, 0]
     which = "2 chunks (1, 2) are" if both else "1 chunk (1) is"
-    assert warning == f"warning: {begun.chunks.path}: {which} not as they were written, and translated again"
+    assert warning == f"warning: {begun.chunks.path}: {which} not as written, and translated again"
     begun.assert_whole()
 
 
@@ -326,7 +326,7 @@ def test_a_folder_that_is_gone(translation: Translation) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (flipped("000001.output"), "of 5, 1 chunk (2) is missing or damaged; run their shards again"),
+        (flipped("000001.output"), "of 5, 1 chunk (2) is missing or damaged; run the shards of these again"),
         (flipped("000001.alignments"), "1 chunk (2) is missing or damaged"),
         (flipped("000001.record"), "1 chunk (2) is missing or damaged"),
         (lambda folder: (folder / "000001.output").unlink(), "1 chunk (2) is missing or damaged"),

@@ -225,6 +225,8 @@ def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text
 def test_first_must_be_the_number_of_a_line(vocabularies) -> None:
     with pytest.raises(UserError, match="first is -5; it must be an int of at least 0"):
         Translator([network(vocabularies)], vocabularies).translate([], first=-5)
+    with pytest.raises(UserError, match=r"options is \{'beam_size': 3\}; it must be a TranslationOptions"):
+        Translator([network(vocabularies)], vocabularies).translate([], {"beam_size": 3})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rules", [{}, *RULES], ids=str)

@@ -181,6 +181,10 @@ def test_a_folder_in_the_place_of_a_file_is_found_at_once(tmp_path: Path, name: 
     for options in ({"resume": True}, {"resume": False, "overwrite": True}):
         with pytest.raises(UserError, match=f"{name}: the output folder cannot be written"):
             RunFolder.open(path, config(), **options)
+    (path / name).rmdir()
+    (path / "tensorboard").touch()
+    with pytest.raises(UserError, match="tensorboard: the output folder cannot be written"):
+        RunFolder.open(path, config(), resume=True)
 
 
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
@@ -214,6 +218,7 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
         *("state.1.safetensors", "best.safetensors", "metrics.jsonl"),
         *(f"checkpoints/update-{number}.safetensors" for number in ("00000500", "123456789")),
         "tensorboard/events.out.tfevents.00000003.nmt",
+        f"checkpoints/update-00000600.safetensors.{'0' * 32}.partial",  # what a kill left
     ]
     mine = [
         *("notes.txt", "state.safetensors.old", "checkpoints/500", "checkpoints/update-500.safetensors"),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.data.corpus import read_lines
 from nmt.decoding.text.required import in_word
@@ -135,12 +135,15 @@ def read_glossary(
     return Glossary(terms, as_written=as_written, warn=warn, is_news=is_news)
 
 
-def _by_words(rows: Iterable[tuple[str, str, str]], problems: list[str]) -> dict[Words, str]:
+def _by_words(rows: Iterable[tuple[str, Any, Any]], problems: list[str]) -> dict[Words, str]:
     """The translations of terms by their words, from rows of a place for messages, a term, and its translation."""
     translations: dict[Words, str] = {}
     for where, term, translation in rows:
-        words, written = tuple(words_of(term)), " ".join(translation.split())
         given = f"{where}: {term!r} is to be {translation!r}"
+        if not (isinstance(term, str) and isinstance(translation, str)):  # possible from Python alone
+            problems.append(f"{given}; both must be strings")
+            continue
+        words, written = tuple(words_of(term)), " ".join(translation.split())
         if not words or not written:
             problems.append(f"{given}; expected words on both sides")
         elif (other := translations.setdefault(words, written)) != written:

@@ -107,6 +107,8 @@ def test_a_file_without_terms(tmp_path: Path) -> None:
         read_glossary(path)
     with pytest.raises(UserError, match=r"^glossary: 'dog' is to be ' '; expected words on both sides$"):
         Glossary({"dog": " "})
+    with pytest.raises(UserError, match=r"^glossary: 'dog' is to be None; both must be strings$"):
+        Glossary({"dog": None})  # type: ignore[dict-item]
 
 
 def test_where_a_text_must_not_be_cut() -> None:
