@@ -185,8 +185,9 @@ def joined(
         if not _lost(error):
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
-        minutes = counted(round(patience.total_seconds() / 60), "minute")
-        why = f"has not answered for {minutes}" if _timed_out(error) else "has ended"
+        minutes = f"{patience.total_seconds() / 60:g}"
+        waited = f"{minutes} minute" if minutes == "1" else f"{minutes} minutes"
+        why = f"has not answered for {waited}" if _timed_out(error) else "has ended"
         raise LostProcess(
             f"process {rank} of {size}: another process {why}, so this one ends too; unless that one says otherwise, "
             "what was saved is intact: continue with --resume"
