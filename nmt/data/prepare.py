@@ -199,18 +199,29 @@ def _paths(files: ParallelFiles) -> list[Path]:
 
 
 def _counts(files: Sequence[ParallelFiles], hashes: dict[Path, str], cache: Path, log: Log, *, train: int) -> Counts:
-    """What there is to know of files with these hashes, from the cache or, once every line is checked, counted now."""
+    """What there is to know of files with these hashes, from the cache or counted now."""
     made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
     entry = cache / "corpora" / cache_key([_CHECKS, train, made_from])
     counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
     if counts is None:
-        _check_lines(files, hashes, [])
-        texts = (
-            read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
-        )
-        counts = count_faults(texts, train=train)
+        counts = _counted(files, hashes, train=train)
         with built(entry) as (_, facts):
             facts.update(counts.facts())
+    return counts
+
+
+def _counted(files: Sequence[ParallelFiles], hashes: dict[Path, str], *, train: int) -> Counts:
+    """Read every line of all files once, and again only to find all that is wrong once something is."""
+    texts = (
+        read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
+    )
+    problems: list[str] = []
+    counts = Counts(0, [])
+    with collected(problems):
+        counts = count_faults(texts, train=train)
+    if problems or not all(corpus.lines for corpus in counts.corpora):
+        _check_lines(files, hashes, [])
+    _check_alignments(files, hashes, problems)
     return counts
 
 
@@ -218,6 +229,11 @@ def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], proble
     """Read every line of all files, which must have these hashes, if any. Raises UserError with all that is wrong."""
     with collected(problems):
         check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
+    _check_alignments(files, hashes, problems)
+
+
+def _check_alignments(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
+    """Read every line of the alignments likewise. Raises UserError with what is wrong there and the `problems`."""
     for pair in files:
         if pair.alignments is not None:
             with collected(problems):

@@ -57,7 +57,8 @@ def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
     several = [file for _, file in checkpoints(path)]
-    several += [file for file in (*_inside(path), *_inside(path / CHECKPOINTS)) if UNFINISHED.search(file.name)]
+    inside = (*_inside(path), *_inside(path / CHECKPOINTS))
+    several += [file for file in inside if UNFINISHED.search(file.name) and _is_own(file)]
     return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
 
 

@@ -128,7 +128,7 @@ def test_a_check_that_came_later_ends_no_run(
 def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:
     assert train(new, tmp_path / "run", RETAIN) == 2
     assert "training.validation.retain" in (said := capsys.readouterr().err)
-    assert "needs --init-from: without it, no weights have learned anything yet" in said
+    assert "needs --init-from, the model that it is about" in said
     assert train(new, tmp_path / "run", RETAIN.replace("old", "odl"), "--init-from", trained) == 2
     assert "no corpus in data.watch is named odl; names there: old" in capsys.readouterr().err
     files = f"source: {tmp_path / 'valid.en'}, target: {tmp_path / 'none.de'}"

@@ -224,6 +224,7 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
         *("notes.txt", "state.safetensors.old", "checkpoints/500", "checkpoints/update-500.safetensors"),
         *("checkpoints/update-0000000123456789.safetensors", "checkpoints/update-0٠000012.safetensors"),
         *("tensorboard/events.out.tfevents.1700000000.host.7.0", "checkpoints/600/update-00000001.safetensors"),
+        f"models.{'0' * 32}.partial/of-a-cache",
     ]
     (tmp_path / "victim").write_text("mine", encoding="utf-8")
     for name in [*run, *mine, "train.log"]:
