@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-SECONDS = 2.0  # of processor time a case may take: other work on the machine does not count
+SECONDS = 2.0  # of processor time a case may take, on a machine that counts to ROUNDS in SECONDS_OF_ROUNDS
+ROUNDS, SECONDS_OF_ROUNDS = 500_000, 0.008
 MEMORY = 1 << 30  # bytes a case may take
 PATIENCE = 60.0  # seconds until a case that does not even compute is given up
 _READY = "ready"
@@ -128,12 +129,13 @@ def bounded(one_case: OneCase) -> Callable[[bytes], Finding | None]:
         # Address space is more than memory: each thread reserves some.
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2 * MEMORY,) * 2)
     signal.signal(signal.SIGPROF, _out_of_time)
+    limit = SECONDS * max(1.0, _slowness())
 
     def run(case: bytes) -> Finding | None:
         peak, began = _peak(), time.process_time()
         finding: Finding | None = None
         try:
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, limit)
             try:
                 one_case(case)
             finally:
@@ -149,13 +151,21 @@ def bounded(one_case: OneCase) -> Callable[[bytes], Finding | None]:
                 finding = Finding(f"too large: more than {MEMORY >> 20} MiB{_place(error)}", _shown(error))
             else:
                 finding = Finding(f"{type(error).__name__}{_place(error)}", _shown(error))
-        if finding is None and time.process_time() - began > SECONDS:
+        if finding is None and time.process_time() - began > limit:
             finding = Finding(f"too slow: more than {SECONDS:g} s in a library", "")
         if finding is None and _peak() - peak > MEMORY:
             finding = Finding(f"too large: more than {MEMORY >> 20} MiB, then given back", "")
         return finding
 
     return run
+
+
+def _slowness() -> float:
+    """How many times as long as the machine that the limit was set on this one takes to count."""
+    began = time.process_time()
+    for _ in range(ROUNDS):
+        pass
+    return (time.process_time() - began) / SECONDS_OF_ROUNDS
 
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
