@@ -147,6 +147,7 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(request.config.training, request.device)}")
+    state = None if folder.replaces else saved_state(folder, processes, log)  # first: it may be damaged
     prepared = _prepare(request, log)
     pretrained = _read_pretrained(request.config, prepared, log) if is_new else []
     model = _model(request, prepared, pretrained)  # which may not fit into the memory
@@ -154,10 +155,9 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
         if (replaced := folder.overwrite()) is not None:
             log(replaced)
         processes.tell_prepared()
-    state = saved_state(folder, processes, log)
     processes.check_same("configuration", dump_config(request.config))
     processes.check_same("corpus", _fingerprint(prepared))
-    processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
+    processes.check_same("saved state", "none" if state is None else f"of update {state.update}")
     if state is None:
         _warn(log, doubts_of_updates(request, prepared))
     for line in parameters(model):

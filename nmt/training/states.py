@@ -7,7 +7,8 @@ No pickle is written or read. What the file says is ours once its checksum is ri
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from nmt.errors import DamagedFile, UserError, collected, counted
 from nmt.files import rename, written_atomically
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.memory import out_of_memory
 from nmt.ops.products import onednn_is_exact
 from nmt.processes import Processes
 from nmt.tensor_file import read_tensors, with_prefix, write_tensors
@@ -35,20 +37,35 @@ from nmt.training.run_folder import RunFolder
 from nmt.training.update import chosen_computing
 
 KIND = "training state"
+NUMBERS = ("progress", "schedule", "recorded", "config", "data", "surroundings")
 
 
 class State(NamedTuple):
-    """What `read_state` returns: tensors by name, the JSON object, and the file that they are from."""
+    """What `read_state` returns: tensors by name, the JSON object, the file that they are from, and the last update."""
 
     tensors: dict[str, Tensor]
     numbers: dict[str, Any]
     path: Path
+    update: int
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    """Raise DamagedFile where the block does not find what this version writes to a state, the file at `path`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
+        raise DamagedFile(f"{path}: damaged, or of another version of the toolkit ({error!r:.300})") from error
 
 
 def read_state(path: Path) -> State:
     """Read a saved state. Raises DamagedFile when it is not what was written, UserError when it is something else."""
     tensors, texts = read_tensors(path, kind=KIND)
-    return State(tensors, json.loads(texts["numbers"]), path)
+    with _understood(path):
+        numbers = json.loads(texts["numbers"])
+        return State(tensors, {name: numbers[name] for name in NUMBERS}, path, numbers["progress"]["update"])
 
 
 def random_state() -> dict[str, Tensor]:
@@ -91,12 +108,23 @@ class SavedStates:
         To be called in all processes. Raises UserError for a state of another configuration, or of a run that began
         with other data: its weights stand for other pieces, and its position for other batches.
         """
-        rank = self.processes.rank
         if state is None:
-            if rank:
-                seed_process(self.config.seed, rank, 0)
+            if self.processes.rank:
+                seed_process(self.config.seed, self.processes.rank, 0)
             return Progress()
-        config = parse_config(state.numbers["config"])
+        with _understood(state.path):
+            progress = self._resumed(state, log)
+        self.update, self._kept = progress.update, progress.kept(self.config.training)
+        log(f"resuming after update {progress.update:,}")
+        if self.processes.is_first:
+            if progress.finished is not None:
+                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
+            if progress.best:
+                self._restore_best(progress, log)
+        return progress
+
+    def _resumed(self, state: State, log: Log) -> Progress:
+        config, rank = parse_config(state.numbers["config"]), self.processes.rank
         if moved_files(config, self.config) is None:
             changes = "\n  ".join(differences(config, self.config))
             raise UserError(
@@ -122,13 +150,6 @@ class SavedStates:
         if rank >= saved["processes"]:
             seed_process(self.config.seed, rank, progress.update)
         self.schedule.restore(state.numbers["schedule"])
-        self.update, self._kept = progress.update, progress.kept(self.config.training)
-        log(f"resuming after update {progress.update:,}")
-        if self.processes.is_first:
-            if progress.finished is not None:
-                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
-            if progress.best:
-                self._restore_best(progress, log)
         return progress
 
     def _restore_best(self, progress: Progress, log: Log) -> None:
@@ -226,18 +247,12 @@ class SavedStates:
 
 def saved_state(folder: RunFolder, processes: Processes, log: Log) -> State | None:
     """The state that the run in the folder goes on from: the newest, or the one before it where that is damaged or
-    gone, which then takes its place; None where there is none. To be called in all processes.
+    gone, which then takes its place; None where there is none. To be called in all processes, first in the first.
 
     Raises UserError when neither can be read, with the way out.
     """
-    state = _first_readable(folder, log) if processes.is_first else None
-    processes.wait()
-    if processes.is_first or not folder.state_path.exists():
-        return state
-    return read_state(folder.state_path)
-
-
-def _first_readable(folder: RunFolder, log: Log) -> State | None:
+    if not processes.is_first:
+        return read_state(folder.state_path) if folder.state_path.exists() else None
     problems = []
     for path in (folder.state_path, folder.previous_state_path):
         if not path.exists():
@@ -255,8 +270,7 @@ def _first_readable(folder: RunFolder, log: Log) -> State | None:
             raise
         if problems:
             rename(path, folder.state_path)
-            update = state.numbers["progress"]["update"]
-            log(f"warning: {problems[0]}; going on from the state before it, of update {update:,}")
+            log(f"warning: {problems[0]}; going on from the state before it, of update {state.update:,}")
         return state
     if not has_state(folder.path):
         return None

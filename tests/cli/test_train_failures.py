@@ -272,7 +272,8 @@ def test_two_damaged_states(tmp_path: Path, tiny: Path, train: Train, capsys: Ca
         damage(output / name)
     before = {path: path.read_bytes() for path in output.rglob("*.safetensors")}
     assert train(tiny, output, *AVERAGED, "--resume") == 2
-    said = complaint(capsys)
+    said = capsys.readouterr().err
+    assert "pairs read" not in said  # the corpora, which may be large
     assert f"{output}/state.safetensors: damaged" in said
     assert f"{output}/state.1.safetensors: damaged" in said
     assert f"--init-from {output}/best.safetensors" in said

@@ -29,10 +29,6 @@ class OneOfTwo(Processes):
 
     def __init__(self, rank: int) -> None:
         super().__init__(rank, 2)
-        self.waited = 0
-
-    def wait(self) -> None:
-        self.waited += 1
 
     def sums(self, *numbers: float) -> list[float]:
         return list(numbers)
@@ -75,10 +71,6 @@ def states(folder: RunFolder, processes: Processes = ALONE, model: Any = None) -
     )
 
 
-def update(path: Path) -> int:
-    return read_state(path).numbers["progress"]["update"]
-
-
 def write_two(folder: RunFolder) -> None:
     """States of the updates 3 and 4."""
     two = states(folder)
@@ -98,7 +90,8 @@ def test_what_either_state_counts_on_is_kept(folder: RunFolder) -> None:
     assert [number for number, path in checkpoints.items() if path.exists()] == [1, 2]
     resumed.write(Progress(update=4), RECORDS, where="")
     assert [number for number, path in checkpoints.items() if path.exists()] == [2]
-    assert (resumed.update, update(folder.state_path), update(folder.previous_state_path)) == (4, 4, 3)
+    written = [read_state(path).update for path in (folder.state_path, folder.previous_state_path)]
+    assert (resumed.update, *written) == (4, 4, 3)
 
 
 def test_what_is_not_finite_is_not_written(folder: RunFolder) -> None:
@@ -336,8 +329,7 @@ def test_the_others_read_what_the_first_process_has_settled(folder: RunFolder, r
     write_two(folder)
     state = saved_state(folder, processes, print)
     assert state is not None
-    assert state.numbers["progress"]["update"] == 4
-    assert processes.waited == 2
+    assert state.update == 4
 
 
 @pytest.mark.parametrize("problem", ["damaged", "gone"])
@@ -349,7 +341,7 @@ def test_the_state_before_takes_the_place_of_the_newest(folder: RunFolder, probl
     said: list[str] = []
     state = saved_state(folder, ALONE, said.append)
     assert state is not None
-    assert state.numbers["progress"]["update"] == update(folder.state_path) == 3
+    assert state.update == read_state(folder.state_path).update == 3
     (line,) = said
     assert line.startswith(f"warning: {folder.state_path}: {'is gone' if problem == 'gone' else 'damaged'}")
     assert line.endswith("; going on from the state before it, of update 3")
@@ -369,6 +361,27 @@ def test_no_state_that_can_be_read(folder: RunFolder, previous: bool, best: bool
     assert newest.startswith(f"{folder.state_path}: damaged")
     assert other.startswith(f"{folder.previous_state_path}: {'damaged' if previous else 'is gone'}")
     assert (f"--init-from {folder.best_path}" in way_out) is best
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        ("config", lambda numbers: numbers.pop("config")),
+        ("update", lambda numbers: numbers.update(progress={})),
+        ("threads", lambda numbers: numbers["surroundings"].pop("threads")),
+        ("dropped", lambda numbers: numbers["progress"].update(dropped=3)),
+        ("weight", lambda numbers: None),
+    ],
+)
+def test_a_state_of_another_version(folder: RunFolder, place: str, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Which lacks something, or has something more."""
+    states(folder).write(Progress(update=3), RECORDS, where="")
+    tensors, texts = read_tensors(folder.state_path, kind="training state")
+    change(numbers := json.loads(texts["numbers"]))
+    tensors = {name: tensor for name, tensor in tensors.items() if place not in name}
+    write_tensors(folder.state_path, tensors, kind="training state", texts={"numbers": json.dumps(numbers)})
+    with pytest.raises(UserError, match=rf"state\.safetensors: damaged, or of another version of .*{place}"):
+        resumed(folder)
 
 
 def test_a_file_of_another_kind_in_place_of_the_newest_stays(folder: RunFolder) -> None:
