@@ -11,11 +11,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from nmt import __version__
@@ -39,6 +38,7 @@ _TYPES = {
     "F32": torch.float32,
     "F64": torch.float64,
 }
+_NAMES = {type_: name for name, type_ in _TYPES.items()}
 
 
 def write_tensors(
@@ -48,13 +48,20 @@ def write_tensors(
 
     The file that is replaced is renamed to `former`, if that is given.
     """
-    # One entry only: safetensors writes several in random order, and equal content should give equal bytes.
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))  # so that all are aligned
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
-    header = {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})}
-    content = save(tensors, header)  # `save_file` would put a file of its own in place of ours, which nothing flushes
-    with written_atomically(path, "wb", former=former) as file:
-        file.write(content)
+    entries: dict[str, Any] = {"__metadata__": {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})}}
+    end = 0
+    for name, tensor in ordered:
+        start, end = end, end + tensor.nbytes
+        entries[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    header = json.dumps(entries).encode()
+    header += b" " * (-len(header) % _LENGTH)
+    with written_atomically(path, "wb", former=former) as file:  # not by safetensors, which makes a copy of everything
+        file.write(len(header).to_bytes(_LENGTH, "little") + header)
+        for _, tensor in ordered:
+            file.write(_bytes(tensor))
 
 
 class DeclaredTensor(NamedTuple):
@@ -85,7 +92,7 @@ class TensorFile:
             tensor = torch.empty(shape, dtype=type_)
         except (RuntimeError, MemoryError) as error:
             raise UserError(f"{self.path}: not enough memory for its {name[:100]}, {str(shape)[:100]}") from error
-        values = tensor.flatten().view(torch.uint8).numpy().data
+        values = _bytes(tensor)
         if self._file.readinto(values) != len(values):  # type: ignore[attr-defined]
             raise DamagedFile(f"{self.path}: damaged: it was cut short while being read")
         return tensor
@@ -163,8 +170,13 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     digest = new_digest(json.dumps(texts, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+        digest.update(_bytes(tensor))
     return digest.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    """The memory of a contiguous tensor."""
+    return tensor.flatten().view(torch.uint8).numpy().data
 
 
 def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

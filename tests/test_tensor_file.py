@@ -2,7 +2,10 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +49,22 @@ def test_every_type_is_read_as_it_was(tmp_path: Path) -> None:
     read, _ = read_tensors(tmp_path / "types", kind="model")
     assert all(read[name].dtype == tensor.dtype for name, tensor in tensors.items())
     assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())
+
+
+def test_no_copy_of_all_tensors_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written one by one, each from where it is."""
+    written: list[memoryview] = []
+
+    @contextmanager
+    def recorded(*_: object, **__: object) -> Iterator[Any]:
+        yield SimpleNamespace(write=written.append)
+
+    monkeypatch.setattr("nmt.tensor_file.written_atomically", recorded)
+    tensors = {name: torch.arange(5.0) for name in "abc"}
+    write_tensors(tmp_path / "some", tensors, kind="model", texts={})
+    tensors["b"][2] = 17.0
+    assert [len(part) for part in written[1:]] == [20, 20, 20]
+    assert torch.frombuffer(written[2], dtype=torch.float32).tolist() == [0.0, 1.0, 17.0, 3.0, 4.0]
 
 
 def test_equal_content_gives_equal_bytes(path: Path, tmp_path: Path) -> None:
