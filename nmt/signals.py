@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
@@ -54,18 +53,9 @@ class StopRequest:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle signals in the block, and restore the former handlers after it.
-
-        In another thread than the main one, where Python handles no signals, there is nothing to handle.
-        """
-        for number in WORDS if current_thread() is main_thread() else ():
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
-                self._former[number] = signal.signal(number, self._handle)
-        try:
+        """Handle signals in the block, and restore the former handlers after it."""
+        with handled(self._handle) as self._former:
             yield
-        finally:
-            for former, handler in self._former.items():
-                signal.signal(former, handler)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -88,16 +78,16 @@ class StopRequest:
             if self._immediate:
                 raise Interrupted(number)
         elif number == signal.SIGINT:
-            former = self._former[number]
+            former = self._former.get(number)
             if not callable(former):  # ignored before
                 raise KeyboardInterrupt
             former(number, frame)
 
 
 class _Ending:
-    """Whether the user was told why the command ends, and whether the process is already leaving."""
+    """Whether the user was told why the command ends, is being told, and whether the process is already leaving."""
 
-    reported = leaving = False
+    reported = reporting = leaving = False
 
 
 def begin() -> None:
@@ -107,13 +97,15 @@ def begin() -> None:
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """Tell the user in the block why the command ends: no signal interrupts it, or reports more afterwards."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WORDS)
+    """Tell the user in the block why the command ends: a signal there has no effect, and none reports more afterwards.
+
+    A mask of signals is of one thread: another, such as tqdm's, would take the signal, and its handler run here.
+    """
+    _Ending.reported = _Ending.reporting = True
     try:
-        _Ending.reported = True
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        _Ending.reporting = False
 
 
 def report(program: str, stop: KeyboardInterrupt) -> int:
@@ -130,8 +122,8 @@ def leaving(program: str) -> Handler:
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        if _Ending.leaving:
-            return  # the interrupted handler goes on
+        if _Ending.leaving or _Ending.reporting:
+            return  # the interrupted handler, or report, goes on
         _Ending.leaving = True
         if not _Ending.reported and reports():
             with suppress(OSError, ValueError, AttributeError):  # no print: it may have been interrupted
@@ -142,11 +134,11 @@ def leaving(program: str) -> Handler:
 
 
 @contextmanager
-def handled(handler: Handler) -> Iterator[None]:
-    """Install the handler in the block, and restore the former ones after it."""
+def handled(handler: Handler) -> "Iterator[dict[int, Handler | int | signal.Handlers]]":
+    """Install the handler in the block, and restore the former ones, which the block gets, after it."""
     former = _install(handler)
     try:
-        yield
+        yield former
     finally:
         for number, before in former.items():
             signal.signal(number, before)
@@ -163,7 +155,7 @@ def raised(program: str) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         leave = leaving(program)
         if _Ending.reported or _imports(frame):
-            leave(number, frame)
+            return leave(number, frame)
         _install(leave)
         raise Stopped(number)
 

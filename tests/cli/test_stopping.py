@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -147,6 +149,20 @@ def test_only_the_first_process_of_a_machine_tells(
     assert signals.report("nmt-any", KeyboardInterrupt()) == 130
     assert signals.report("nmt-any", KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "nmt-any: interrupted\n"
+
+
+@pytest.mark.parametrize("handled", [signals.raised, lambda program: signals.handled(signals.leaving(program))])
+def test_a_signal_while_the_end_is_told(handled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not keep the line from being written, whichever thread the system gives it to."""
+    signals.begin()
+    monkeypatch.setattr(os, "_exit", lambda _: pytest.fail("ended before the line was written"))
+    told = Event()
+    thread = Thread(target=lambda: told.wait() and [signal.raise_signal(number) for number in CODES])
+    thread.start()
+    with handled("nmt-any"), signals.reporting():
+        told.set()
+        thread.join()
+    assert signals.report("nmt-any", KeyboardInterrupt()) == 130  # and nothing is told a second time
 
 
 @pytest.mark.parametrize(
