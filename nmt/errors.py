@@ -59,8 +59,11 @@ def nearest(value: object, names: Sequence[str]) -> str | None:
     return lower[matches[0]] if matches else None
 
 
-def nothing_at(path: Path, what: str = "no such file") -> str | None:
-    """What to say about a path where nothing is, with the nearest name there; None if something is there."""
+def nothing_at(path: Path, what: str = "no such file", *, endings: tuple[str, ...] = ("",)) -> str | None:
+    """What to say about a path where nothing is, with the nearest name there; None if something is there.
+
+    `endings`: those that the name of such a file has.
+    """
     try:
         path.stat()
         return None
@@ -73,6 +76,8 @@ def nothing_at(path: Path, what: str = "no such file") -> str | None:
     try:
         with os.scandir(missing.parent) as entries:
             names = [entry.name for entry in islice(entries, _MOST_NAMES) if entry.name != missing.name]
+        if missing == path:
+            names = [name for name in names if name.endswith(endings)]
     except OSError:  # a folder that may not be listed
         names = []
     name = nearest(missing.name, names)

@@ -170,7 +170,8 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         example = nearest(path.stem, list(examples()))
         hint = f"nearest of the examples: {example}" if example else "nmt-train --list-configs lists examples"
-        raise UserError(f"{nothing_at(path, 'no such configuration file')}; {hint}") from None
+        missing = nothing_at(path, "no such configuration file", endings=(".yaml", ".yml"))
+        raise UserError(f"{missing}; {hint}") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(content) > LONGEST_TEXT:

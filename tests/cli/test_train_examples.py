@@ -87,11 +87,13 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
         ("demo.yaml", "; nearest of the examples: demo"),  # besides dem.yaml
         ("Multi30k-en-de", "Multi30k-en-de: no such configuration file; nearest of the examples: multi30k_en_de"),
         ("zebra", "zebra: no such configuration file; nmt-train --list-configs lists examples"),
+        ("my_file", "my_file: no such configuration file; nearest of the examples: my_files"),  # and not Makefile
     ],
 )
 def test_a_name_that_nothing_has(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("dem.yaml").touch()
+    for other in ("dem.yaml", "Makefile"):
+        Path(other).touch()
     assert errors(capsys, "--config", name).endswith(f"{told}\n")
