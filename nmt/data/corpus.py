@@ -32,7 +32,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
-_RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
+RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once
 
@@ -64,7 +64,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise UserError(
                 f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give "
-                f"text with one sentence per line; {_RETURNS}"
+                f"text with one sentence per line; {RETURNS}"
             )
         if len(beginning) < _LOOKED_AT:
             beginning += line[:_LOOKED_AT]
@@ -253,7 +253,7 @@ def _check_utf16(name: str, beginning: bytes) -> None:
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
     return (
         f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; line i of one file must be "
-        f"the translation of line i of the other, and a line ends at a line feed; {_RETURNS}"
+        f"the translation of line i of the other, and a line ends at a line feed; {RETURNS}"
     )
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import RETURNS, read_lines
 from nmt.errors import counted
 
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
@@ -70,6 +70,11 @@ FAULTS = {
         "have a tab (the first is line {first}), as in a table with both languages, and what a tab separates is one "
         "text to a model; give one of the columns, as cut -f1 FILE > NEW writes it",
     ),
+    "returned": Fault(
+        0.5,
+        "line",
+        f"have a carriage return within (the first is line {{first}}), where no line ends here; {RETURNS}",
+    ),
     "escaped": Fault(
         0.01,
         "line",
@@ -96,6 +101,8 @@ class FileCounts:
     first_escaped: int = 0
     tabbed: int = 0
     first_tabbed: int = 0
+    returned: int = 0  # with a carriage return before its end
+    first_returned: int = 0
 
     def add(self, number: int, line: str) -> None:
         """Count a line."""
@@ -105,6 +112,9 @@ class FileCounts:
         if "\t" in line:
             self.tabbed += 1
             self.first_tabbed = self.first_tabbed or number
+        if "\r" in line:
+            self.returned += 1
+            self.first_returned = self.first_returned or number
 
 
 @dataclass
@@ -218,8 +228,9 @@ def fault_warnings(counts: Counts, paths: Sequence[Paths], keys: Sequence[str], 
     for number, side in enumerate(("source", "target")):
         for files, corpus in zip(paths, counts.corpora, strict=True):
             path, lines, file = files[number], corpus.lines, getattr(corpus, side)
-            warnings.append(_warning(path, "tabbed", file.tabbed, lines, file.first_tabbed))
-            warnings.append(_warning(path, "escaped", file.escaped, lines, file.first_escaped))
+            for name in ("tabbed", "returned", "escaped"):
+                count, first = getattr(file, name), getattr(file, f"first_{name}")
+                warnings.append(_warning(path, name, count, lines, first))
     trained = sum(corpus.pairs for corpus in counts.corpora[:train])
     warnings.append(_warning("data.train", "repeated", counts.repeated, trained))
     for (source, target), key, corpus in zip(paths, keys, counts.corpora, strict=True):

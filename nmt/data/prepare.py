@@ -30,7 +30,7 @@ from nmt.errors import UserError, collected, counted, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
-_CHECKS = 5  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 6  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 5  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"

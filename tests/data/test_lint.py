@@ -48,7 +48,7 @@ def test_all_counts() -> None:
         repeated=2,
         corpora=[
             CorpusCounts(
-                FileCounts(escaped=2, first_escaped=2),
+                FileCounts(escaped=2, first_escaped=2, returned=1, first_returned=7),
                 FileCounts(escaped=2, first_escaped=2, tabbed=1, first_tabbed=8),
                 lines=9,
                 pairs=7,
@@ -107,6 +107,11 @@ def tabbed(count: int) -> list[Pairs]:
     return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
 
 
+def returned(count: int) -> list[Pairs]:
+    old = [(f"a dog {number}\ra cat", f"ein Hund {number}") for number in range(count)]
+    return [[*pairs(100 - count, first=count), *old], pairs(5, first=200)]
+
+
 def escaped(count: int) -> list[Pairs]:
     return [sources(200, escaped=count), sources(50, first=200)]
 
@@ -122,6 +127,7 @@ def escaped(count: int) -> list[Pairs]:
             "valid.en and valid.de: 20 of 100 pairs (20.0%) have the same text on both sides (the first is line 81), ",
         ),
         (tabbed, 50, "train.en: 50 of 100 lines (50.0%) have a tab (the first is line 51), "),
+        (returned, 50, "train.en: 50 of 100 lines (50.0%) have a carriage return within (the first is line 51), "),
         (
             escaped,
             2,
