@@ -4,8 +4,6 @@ A folder without a state has nothing to lose only if it holds no more than a run
 its state. Anything else is a model, a record of one, or somebody else's file.
 """
 
-import errno
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,18 +25,6 @@ _CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
 def checkpoint_name(update: int) -> str:
     """The name of the checkpoint of that update."""
     return f"update-{update:08d}.safetensors"
-
-
-def check_files(path: Path) -> None:
-    """Raise OSError where a folder has the name of a file that a run writes, or a file that of a folder."""
-    single = (CONFIG, LOG, METRICS, BEST, ORIGIN, *STATES)
-    several = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
-    for file in [*(path / name for name in single), *several]:
-        if file.is_dir() and not file.is_symlink():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
-    for folder in (path / TENSORBOARD, path / CHECKPOINTS):
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
 
 
 def has_state(path: Path) -> bool:

@@ -88,7 +88,6 @@ class RunFolder:
         start = _Start(config, dump_config(config), config_file, origin, job)
         is_new = not path.exists()
         try:
-            run_files.check_files(path)
             if not has_state(path):
                 _check_spared(path, start, overwrite=overwrite)  # before anything is made
             for made in (path, path / CHECKPOINTS):

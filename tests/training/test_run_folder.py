@@ -172,21 +172,6 @@ def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_pat
     leave(RunFolder.open(path, config(seed=2), resume=False, config_file=tmp_path / "mine.yaml"))
 
 
-@pytest.mark.parametrize(
-    "name", ["best.safetensors", "metrics.jsonl", "state.1.safetensors", "checkpoints/update-00000009.safetensors"]
-)
-def test_a_folder_in_the_place_of_a_file_is_found_at_once(tmp_path: Path, name: str) -> None:
-    path = with_state(tmp_path / "run", config())
-    (path / name).mkdir()
-    for options in ({"resume": True}, {"resume": False, "overwrite": True}):
-        with pytest.raises(UserError, match=f"{name}: the output folder cannot be written"):
-            RunFolder.open(path, config(), **options)
-    (path / name).rmdir()
-    (path / "tensorboard").touch()
-    with pytest.raises(UserError, match="tensorboard: the output folder cannot be written"):
-        RunFolder.open(path, config(), resume=True)
-
-
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
     """A lone copy of another run's; an equal one may stay."""
     path = tmp_path / "run"
