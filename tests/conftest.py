@@ -1,8 +1,6 @@
 """Fixtures and helpers that every test may use."""
 
 import gc
-import subprocess
-import sys
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,10 +54,11 @@ def shared_data() -> Path:
 
 
 def make_synthetic_corpus(folder: Path, **options: int) -> Path:
-    """Run scripts/make_synthetic_corpus.py into `folder`, with options such as train=600; returns the folder."""
-    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    """Run nmt-synthetic into `folder`, with options such as train=600; returns the folder."""
+    from nmt.cli import synthetic
+
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    subprocess.run([sys.executable, script, "--output", folder, *words], check=True, stdout=subprocess.DEVNULL)
+    assert synthetic.main(["--output", str(folder), *words]) == 0
     return folder
 
 

@@ -37,37 +37,40 @@ HEAVY = {
 ANSWER = """
 import sys
 from nmt.cli import start
-sys.argv = {arguments}
-try:
-    code = start.main()
-except SystemExit as end:
-    code = end.code
-print(sorted({heavy} & set(sys.modules)), code or 0)
+for sys.argv in {commands}:
+    try:
+        code = start.main()
+    except SystemExit as end:
+        code = end.code
+    print(sorted({heavy} & set(sys.modules)), code or 0, end=chr(12))
+    print(end=chr(12), file=sys.stderr)
 """
 
 
-def answer(program: str, *arguments: str) -> tuple[list[str], str]:
-    """The lines of standard output and error of an executable, in an interpreter that says what it imported."""
-    script = ANSWER.format(arguments=[f"/somewhere/{program}", *arguments], heavy=HEAVY)
+def answers(*commands: str) -> list[tuple[list[str], str]]:
+    """The lines of standard output, and the errors, of executables; one interpreter runs them, and says after each what
+    it has imported."""
+    calls = [["/somewhere/" + program, *arguments] for program, *arguments in map(str.split, commands)]
+    script = ANSWER.format(commands=calls, heavy=HEAVY)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return ended.stdout.splitlines(), ended.stderr
+    told = zip(ended.stdout.split("\f"), ended.stderr.split("\f"), strict=True)
+    return [(output.splitlines(), errors) for output, errors in told][:-1]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_answered_at_once_imports_nothing_heavy(program: str) -> None:
-    lines, errors = answer(program, "--help")
-    assert (lines[0].split()[:2], lines[-1], errors) == (["usage:", program], "[] 0", "")
-    lines, errors = answer(program, "--versoin=b", "--zebra", "c")
-    assert lines == ["[] 2"]
-    assert errors.splitlines()[:2] == [
-        f"{program}: 2 problems:",
-        "  - --versoin: unknown; did you mean --version?",
+def test_what_is_answered_at_once_imports_nothing_heavy() -> None:
+    for program, (lines, errors) in zip(PROGRAMS, answers(*(f"{one} --help" for one in PROGRAMS)), strict=True):
+        assert (lines[0].split()[:2], lines[-1], errors) == (["usage:", program], "[] 0", "")
+    wrong = answers(*(f"{one} --versoin=b --zebra c" for one in PROGRAMS))
+    for program, (lines, errors) in zip(PROGRAMS, wrong, strict=True):
+        assert lines == ["[] 2"]
+        assert errors.splitlines()[:2] == [
+            f"{program}: 2 problems:",
+            "  - --versoin: unknown; did you mean --version?",
+        ]
+    assert answers("nmt-score --version", "nmt --version") == [
+        ([f"nmt-score {__version__}", "[] 0"], ""),
+        ([f"nmt {__version__}", "[] 0"], ""),
     ]
-
-
-def test_version() -> None:
-    assert answer("nmt-score", "--version") == ([f"nmt-score {__version__}", "[] 0"], "")
-    assert answer("nmt", "--version") == ([f"nmt {__version__}", "[] 0"], "")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -189,31 +192,22 @@ def test_later_settings_change_earlier_ones() -> None:
 
 
 def test_nmt_lists_the_commands() -> None:
-    lines, errors = answer("nmt", "--help")
+    ((lines, errors),) = answers("nmt --help")
     assert errors == ""
     assert lines[-1] == "[] 0"
     for program, command in COMMANDS.items():
         assert f"  {program.removeprefix('nmt-'):12}{command.summary}" in lines
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["tranlsate"], "tranlsate: unknown command; did you mean translate?"),
-        (
-            ["dance"],
-            "dance: unknown command; choose one of train, translate, eval, align, curves, score, serve",
-        ),
-        (
-            [],
-            "a command is missing; choose one of train, translate, eval, align, curves, score, serve",
-        ),
-    ],
-)
-def test_a_wrong_command(arguments: list[str], told: str) -> None:
-    lines, errors = answer("nmt", *arguments)
-    assert lines == ["[] 2"]
-    assert errors.startswith(f"nmt: error: {told}")
+def test_a_wrong_command() -> None:
+    told = {
+        "nmt tranlsate": "tranlsate: unknown command; did you mean translate?",
+        "nmt dance": "dance: unknown command; choose one of train, translate, eval, align, curves, score, serve",
+        "nmt": "a command is missing; choose one of train, translate, eval, align, curves, score, serve",
+    }
+    for message, (lines, errors) in zip(told.values(), answers(*told), strict=True):
+        assert lines == ["[] 2"]
+        assert errors.startswith(f"nmt: error: {message}")
 
 
 @pytest.mark.slow

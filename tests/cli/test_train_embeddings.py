@@ -56,14 +56,6 @@ def test_rows_of_the_file_and_all_others_as_without_it(
     assert mine.config.model.embeddings is not None
 
 
-def test_a_dry_run_tells_what_matches(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
-    path = vectors(tmp_path, *WORDS)
-    assert train(tiny, tmp_path / "run", embeddings(source=path, freeze="true"), "--dry-run") == 0
-    captured = capsys.readouterr()
-    assert f"source embeddings: 3 of 96 pieces (3.1%) from {path}\n" in captured.err
-    assert "  source_embedding: 700, 700 of them frozen\n" in captured.out
-
-
 def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """Through weight decay, an average of checkpoints and a run that is resumed without the file; the rest learns."""
     path, output = vectors(tmp_path, *WORDS), tmp_path / "run"

@@ -42,10 +42,14 @@ def largest_change(mine: ModelFile, theirs: ModelFile) -> float:
 def test_weights_architecture_and_subwords_are_inherited(
     tmp_path: Path, short: Path, trained: Path, train: Train
 ) -> None:
-    """With steps of 1e-12, the weights at the end are those of the first model."""
+    """With steps of 1e-12, the weights at the end are those of the first model. Subwords trained on this corpus would
+    have other pieces."""
+    for language, line in (("en", "the zebra jumps .\n"), ("de", "das Zebra springt .\n")):
+        (tmp_path / f"new.{language}").write_text(line * 40, encoding="utf-8")
+    files = f"data.train=[{{source: {tmp_path / 'new.en'}, target: {tmp_path / 'new.de'}}}]"
     output = tmp_path / "run"
     still = "training.optimizer={name: sgd, learning_rate: 1.0e-12}"
-    assert train(short, output, still, "training.max_updates=5", "seed=8", "--init-from", trained) == 0
+    assert train(short, output, files, still, "training.max_updates=5", "seed=8", "--init-from", trained) == 0
     config, first = saved_config(output), load_model(trained)
     assert (config.model, config.subwords) == (first.config.model, first.config.subwords)
     assert (config.seed, config.training.max_updates) == (8, 5)
@@ -53,17 +57,6 @@ def test_weights_architecture_and_subwords_are_inherited(
     assert load_model(output).source_subwords == first.source_subwords
     assert (output / "init_from.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
     assert "starting from the weights of" in (output / "train.log").read_text(encoding="utf-8")
-
-
-def test_the_vocabulary_is_the_model_s_on_another_corpus(
-    tmp_path: Path, short: Path, trained: Path, train: Train
-) -> None:
-    """Subwords trained on this corpus would have other pieces."""
-    for language, line in (("en", "the zebra jumps .\n"), ("de", "das Zebra springt .\n")):
-        (tmp_path / f"new.{language}").write_text(line * 40, encoding="utf-8")
-    files = f"data.train=[{{source: {tmp_path / 'new.en'}, target: {tmp_path / 'new.de'}}}]"
-    assert train(short, tmp_path / "run", files, "training.max_epochs=1", "--init-from", trained) == 0
-    assert load_model(tmp_path / "run").source_subwords == load_model(trained).source_subwords
 
 
 def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:

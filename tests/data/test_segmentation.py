@@ -131,8 +131,8 @@ def test_user_defined_symbols_are_refused() -> None:
 
 def test_very_long_words_take_no_quadratic_time() -> None:
     _, segmenter = models("bpe", 90)
-    ids = segmenter.sample("dog" * 2_000, alpha=0.1, nbest_size=-1, random=Random(1))
-    assert len(ids) > 2_000 / 3
+    ids = segmenter.sample("dog" * 500, alpha=0.1, nbest_size=-1, random=Random(1))
+    assert len(ids) > 500 / 3
 
 
 def field(number: int, content: bytes) -> bytes:

@@ -47,13 +47,14 @@ class LargestTensor(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_no_tensor_grows_with_source_times_target(decoder: dict[str, Any]) -> None:
+def test_no_tensor_grows_with_source_times_target(decoder: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest is the source's projections for three gates and two directions, or the logits of a chunk."""
-    model, pair = network(**decoder), make_batch([[4] * 600], [[5] * 500], np.array([0]))
+    monkeypatch.setattr(module, "LARGEST_AREA", 12_000)
+    model, pair = network(**decoder), make_batch([[4] * 120], [[5] * 100], np.array([0]))
     corpus_loss(model, [make_batch([[4]], [[5]], np.array([0]))])  # products are tried out once a process
     with LargestTensor() as largest:
         corpus_loss(model, [pair])
-    assert 601 <= largest.size <= 601 * 3 * 2 * 5
+    assert 121 <= largest.size <= 121 * 3 * 2 * 5
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

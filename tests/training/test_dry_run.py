@@ -14,11 +14,19 @@ from nmt.data.store import Filters
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
+from nmt.training import dry_run
 from nmt.training.dry_run import describe, parameters, resident
 from nmt.training.starting_weights import freeze
 from tests.conftest import written_ids
 
 MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 7}}
+
+
+@pytest.fixture(autouse=True)
+def _few_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is timed."""
+    monkeypatch.setattr(dry_run, "WARM_UP", 0)
+    monkeypatch.setattr(dry_run, "TIMED", 1)
 
 
 @pytest.fixture
@@ -76,6 +84,7 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
     assert re.fullmatch(r"time: about \d+ seconds? for 6 updates, without validation", lines[-1])
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_moving_average_counts(config: Config, prepared: Prepared) -> None:
     """A copy of weights that, being frozen, take no other memory."""
     settings = config.model_dump()

@@ -1,4 +1,4 @@
-"""Minimum risk training of a small model: what an update minimizes, in however many parts, and that risk falls."""
+"""Minimum risk training of a small model: what an update minimizes, in however many parts."""
 
 import copy
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import AdamConfig, ModelConfig, TrainingConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batch import Batch, make_batch, make_candidates
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.objective import batch_loss, training_loss
@@ -61,15 +61,16 @@ def plainly(model: Seq2Seq, *, include_reference: bool = True, cross_entropy: fl
 
 
 @pytest.mark.parametrize(
-    ("decoder", "attention"),
+    ("decoder", "attention", "settings"),
     [
-        ("luong", {}),
-        ("luong", {"scope": "local-p", "half_width": 1}),
-        ("bahdanau", {"coverage": True}),
-        ("conditional_gru", {"score": "location_sensitive"}),
+        ("luong", {}, {}),
+        ("luong", {}, {"include_reference": False}),
+        ("luong", {}, {"cross_entropy": 0.7}),
+        ("luong", {"scope": "local-p", "half_width": 1}, {}),
+        ("bahdanau", {"coverage": True}, {"include_reference": False}),
+        ("conditional_gru", {"score": "location_sensitive"}, {"cross_entropy": 0.7}),
     ],
 )
-@pytest.mark.parametrize("settings", [{}, {"include_reference": False}, {"cross_entropy": 0.7}])
 def test_the_objective_and_its_gradient_are_those_of_single_candidates(
     decoder: str, attention: dict[str, Any], settings: dict[str, Any]
 ) -> None:
@@ -88,8 +89,7 @@ def test_the_objective_and_its_gradient_are_those_of_single_candidates(
     assert float(loss.nll) == pytest.approx(float(batch_loss(reference, batch(), smoothing=0.0).nll), abs=1e-9)
 
 
-@pytest.mark.parametrize("positions", [10**6, 30, 1])
-@pytest.mark.parametrize("normalize_by", ["tokens", "sentences"])
+@pytest.mark.parametrize(("positions", "normalize_by"), [(10**6, "tokens"), (30, "sentences"), (1, "tokens")])
 def test_parts_make_the_update_of_the_whole(
     model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, positions: int, normalize_by: str
 ) -> None:
@@ -118,17 +118,3 @@ def test_halves_have_the_candidates_of_their_sources() -> None:
     assert alone.candidates is not None
     assert alone.candidates.mask.tolist() == [[True, True]]
     assert alone.candidates.target.tolist() == [[2, 10, 3], [2, 3, 0]]
-
-
-@pytest.mark.parametrize("include_reference", [True, False])
-def test_training_lowers_the_risk(model: Seq2Seq, include_reference: bool) -> None:
-    """Of three sources whose candidates stay the same; without the reference it cannot fall below what the cheapest
-    of the others cost."""
-    config = training(alpha=1.0, include_reference=include_reference)
-    config = config.model_copy(update={"optimizer": AdamConfig(name="adam")})
-    optimizer = build_optimizer(model.parameters(), config)
-    results = [update(model, optimizer, [batch()], rate=0.05, config=config) for _ in range(100)]
-    risks = [result.risk / result.sentences for result in results if result.risk is not None]
-    least = 0.0 if include_reference else (0.3 + 0.9 + 0.25) / 3
-    assert least < risks[-1] < risks[50] < risks[0]
-    assert risks[-1] - least < (risks[0] - least) / 2

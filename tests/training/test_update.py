@@ -130,11 +130,14 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"normalize_by": "none"}, {"guided_alignment": {"weight": 3.0}}, {"r_drop": {"weight": 5.0}}],
-    ids=["tokens", "none", "guided", "r_drop"],
+    ("fits", "sizes", "settings"),
+    [
+        (8, [5, 1], {}),
+        (3, [2, 3, 1], {"normalize_by": "none"}),
+        (3, [2, 3, 1], {"guided_alignment": {"weight": 3.0}}),
+        (1, [1, 1, 1, 1, 1, 1], {"r_drop": {"weight": 5.0}}),
+    ],
 )
-@pytest.mark.parametrize(("fits", "sizes"), [(8, [5, 1]), (3, [2, 3, 1]), (1, [1, 1, 1, 1, 1, 1])])
 def test_batches_that_memory_does_not_hold_are_halved(
     model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int], settings: dict[str, Any]
 ) -> None:
