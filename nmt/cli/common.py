@@ -76,8 +76,9 @@ def describe(program: str, error: UserError) -> str:
 
 
 def _named_here(option: re.Match[str]) -> str:
-    from nmt.cli.options import translation_names
+    from nmt.cli.options import OTHER_NAMES, translation_names
+    from nmt.cli.parser import option_name
 
     if option[1] not in translation_names():
         return option[0]
-    return "--sample" if option[1] == "sampling" else f"--{option[1].replace('_', '-')}"
+    return option_name(OTHER_NAMES.get(option[1], option[1]))

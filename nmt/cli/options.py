@@ -8,7 +8,7 @@ that takes long before an option is read.
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -29,6 +29,7 @@ _NEEDED = {  # options of a translation, and those without which they have no ef
     "dictionary": ("replace_unknown",),
     "glossary_case": ("glossary",),
 }
+OTHER_NAMES = {"sampling": "sample", "forbidden": "forbid", "forbidden_as_written": "forbid_case"}  # here
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
@@ -249,7 +250,8 @@ def without_effect(
 
 def translation_names() -> list[str]:
     """The names of the options of a translation, here and in `TranslationOptions`."""
-    return [*search_keys(), *_VALUES, *SAMPLING, "sampling", "replace_unknown", "glossary", "constraints", "alignments"]
+    others = ("replace_unknown", "glossary", "constraints", "alignments", *OTHER_NAMES)
+    return [*search_keys(), *_VALUES, *SAMPLING, *others]
 
 
 def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
@@ -259,6 +261,9 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
+    if options.get("forbid") is not None:
+        values["forbidden"] = read_whole("--forbid", options["forbid"], _lines, problems)
+    values["forbidden_as_written"] = bool(options.get("forbid_case"))
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:
@@ -269,6 +274,11 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         except UserError as error:
             problems += [f"--dictionary: {message}" for message in error.messages]
     return values
+
+
+def _lines(lines: Iterable[str], *, name: str) -> list[str]:
+    del name
+    return [line for line in lines if line.strip()]
 
 
 def _value(text: str) -> bool | int | float | str:

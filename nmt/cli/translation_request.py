@@ -30,7 +30,7 @@ from nmt.processes import Processes
 
 _FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
-READ = ("input", *BESIDE, "glossary", "dictionary")  # options of the files that are read, except models
+READ = ("input", *BESIDE, "glossary", "forbid", "dictionary")  # options of the files that are read, except models
 
 
 @dataclass(frozen=True, kw_only=True)

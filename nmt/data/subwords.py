@@ -270,6 +270,31 @@ class Subwords:
         encoded = SentencePieceText.FromString(self._processor.encode(text, out_type="serialized_proto"))
         return [(characters[piece.begin], characters[piece.end]) for piece in encoded.pieces]
 
+    def normalized(self, text: str) -> str:
+        """The text as pieces spell it, with single spaces, whether or not there are pieces for all of it."""
+        plain = text if self.is_listed else self._processor.normalize(text).replace(WORD_START, " ")
+        return " ".join(plain.split())
+
+    def spellings(self) -> list[str | int]:
+        """What each piece adds to a text: characters, or one byte of a character.
+
+        Joined they are `decode` of the pieces, but for the amount of white space, and for that which may stand around.
+        """
+        spelled: list[str | int] = []
+        for token in range(self.size):
+            piece = self._processor.id_to_piece(token)
+            if self._processor.is_byte(token):
+                spelled.append(int(piece[3:-1], 16))
+            elif self._processor.is_control(token):
+                spelled.append("")
+            elif not self.is_listed:
+                spelled.append(f" {UNKNOWN_TEXT} " if token == UNKNOWN else piece.replace(WORD_START, " "))
+            else:
+                word = UNKNOWN_TEXT if token == UNKNOWN else piece.removeprefix(WORD_START)
+                continues = self.joiner != "" and word.endswith(self.joiner)
+                spelled.append(word.removesuffix(self.joiner) if continues else f"{word} ")
+        return spelled
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]

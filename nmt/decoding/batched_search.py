@@ -25,9 +25,10 @@ from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
-from nmt.decoding.search.rules import ForcedPrefix, Rule, rules_of
+from nmt.decoding.search.rules import ForcedPrefix, NoForbidden, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
 from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
@@ -67,6 +68,7 @@ class Search:
     options: TranslationOptions
     shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
     continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
+    forbidden: Forbidden | None = None
     device: torch.device | str = "cpu"
 
     def hypotheses(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
@@ -83,6 +85,11 @@ class Search:
                 most = MOST if self.scorer.is_packed else 1  # else several would read the same weights, each for itself
                 by_batch = side_by_side(partial(in_halves, self._of_batch), batches, most=most)
             if not all(chain(*by_batch)):
+                if self.forbidden is not None and any(segment.phrases for segment in segments):
+                    hint = "raise `beam_size` or `max_length_extra`, or forbid less"
+                    raise UserError(
+                        f"constraints: no translation was found that has them and nothing forbidden; {hint}"
+                    )
                 raise NotNumbersError("the model gives every translation of a line the probability 0")
         except NotNumbersError as error:
             raise UserError(
@@ -107,7 +114,9 @@ class Search:
         source, lengths = pad_with_end([segment.source for segment in segments])
         scorer, continuing, ids = self.scorer, self.continuing, None
         if self.shortlist is not None:
-            columns = self.shortlist.columns(source, [segment.required for segment in segments], self.device)
+            ways_out = [] if self.forbidden is None else self.forbidden.ways_out
+            required = [segment.required + ways_out for segment in segments]
+            columns = self.shortlist.columns(source, required, self.device)
             scorer, ids = scorer.among(columns), columns.ids
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids.tolist())}
@@ -119,6 +128,8 @@ class Search:
             supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
         state = scorer.start(source.to(self.device), lengths.to(self.device), coverage=supplement is not None)
 
+        never = [] if self.forbidden is None else [NoForbidden(self.forbidden, limits, ids)]
+
         def step(tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
             check()
             return scorer.step(tokens, state)
@@ -129,7 +140,7 @@ class Search:
             max_lengths=limits,
             length_penalty=self.decoding.length_penalty,
             n_best=self.options.n_best if self.options.sampling is None else 1,  # of a sample
-            rules=self._rules(segments, limits, continuing),
+            rules=[*never, *self._rules(segments, limits, continuing)],
             supplement=supplement,
         )
         if ids is None:

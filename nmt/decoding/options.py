@@ -100,6 +100,16 @@ class TranslationOptions(_Decoding):
     constraints of the line, and without those that cannot be met there, of which the glossary warns. Neither with
     sampling nor with diversity. See `text.glossary`."""
 
+    forbidden: Annotated[
+        tuple[Annotated[str, Field(pattern=r"\S", max_length=100)], ...], Field(strict=False, max_length=10_000)
+    ] = ()
+    """Words and phrases that no translation has, as whole words in whatever pieces, and also with a capital first
+    letter; nor may a prefix, a constraint or a term of the glossary have them. Within a segment, or sentence, of a line
+    that is cut into several. See `text.forbidden`."""
+
+    forbidden_as_written: bool = False
+    """Forbid what is `forbidden` only with the capitals that it has there."""
+
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
     made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
@@ -177,6 +187,10 @@ class TranslationOptions(_Decoding):
                 "`alignment_step` has an effect only with `alignments` or `replace_unknown`",
             ),
             (self.end_links != "last" and not aligns, "`end_links` has an effect only with `alignments`"),
+            (
+                self.forbidden_as_written and not self.forbidden,
+                "`forbidden_as_written` has an effect only with `forbidden`",
+            ),
         ]
         return [problem for is_wrong, problem in rules if is_wrong]
 
@@ -193,7 +207,7 @@ def _not_allowed(error: ValidationError) -> list[str]:
         if key not in keys:
             hint = joined("unknown", nearest_hint(key, list(keys)), f"allowed: {', '.join(keys)}")
             problems[name] = f"`{name}`: {hint}"
-        elif problem["type"] in ("value_error", "is_instance_of", "model_type"):
+        elif problem["type"] in ("value_error", "is_instance_of", "model_type", "too_long", "string_too_long"):
             problems[name] = f"{value}; {problem['msg'].removeprefix('Value error, ')}"
         else:
             rule = allowed(keys[key]).removesuffix(", or null")  # which is to leave it out

@@ -16,6 +16,7 @@ from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.forbidden import forbidden_by
 from nmt.decoding.text.glossary import Glossary, words_of
 from nmt.decoding.text.required import Required, distinct, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
@@ -104,6 +105,10 @@ class Reader:
             (last, with_last),
             *((Required(), contained) for contained in after),
         ]
+        forbidden = forbidden_by(self.options.forbidden, self.options.forbidden_as_written, target)
+        if forbidden is not None:
+            for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
+                problems += forbidden.contradictions(map(target.normalized, texts), f"the {what} of {line}")
         having = list(segments)
         for index, (part, contained) in enumerate(shares):
             pieces = len(segments[index].source) if segments else 0

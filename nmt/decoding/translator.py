@@ -25,6 +25,7 @@ from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
+from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import alongside, chunks, refuse_one_text
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
@@ -173,6 +174,9 @@ class Translator:
         """The pieces that make a word longer; None where nothing is `required`."""
         return None if all(one is None for one in required) else self._continuing
 
+    def _forbidden(self, options: TranslationOptions) -> Forbidden | None:
+        return forbidden_by(options.forbidden, options.forbidden_as_written, self.vocabularies.target)
+
     @property
     def models(self) -> tuple[Seq2Seq, ...]:
         return self.scorer.models
@@ -191,6 +195,9 @@ class Translator:
             problems.append(f"`replace_unknown` needs attention, to know the source word of each, and {lacking}")
         if options.alignments and (why := self.scorer.without_alignments):
             problems.append(why)
+        if options.glossary is not None and (forbidden := self._forbidden(options)) is not None:
+            terms = map(self.vocabularies.target.normalized, options.glossary.all_translations)
+            problems += forbidden.contradictions(terms, "the glossary")
         refuse(problems)
         sentence_language(options, self.languages)
         constrained = constraints or options.glossary is not None
@@ -269,6 +276,7 @@ class Translator:
             options=options,
             shortlist=self.shortlist,
             continuing=self._continuing_for(prefixes, constraints, options.glossary),
+            forbidden=self._forbidden(options),
             device=self.device,
         )
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)

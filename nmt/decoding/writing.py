@@ -20,6 +20,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.forbidden import forbidden_by
 from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
@@ -151,7 +152,8 @@ class Writer:
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
     ) -> Replaced | None:
-        """The text with its unknown words replaced; None where they stay, or take one of the phrases with them."""
+        """The text with its unknown words replaced; None where they stay, as where one of the phrases goes with them,
+        or something forbidden comes."""
         if self.options.replace_unknown is None or not self._replaces_unknown(segment, hypothesis):
             return None
         target = self.vocabularies.target
@@ -163,6 +165,9 @@ class Writer:
             dictionary=self.options.replace_unknown,
             forced=len(segment.prefix.tokens),
         )
+        forbidden = forbidden_by(self.options.forbidden, self.options.forbidden_as_written, target)
+        if forbidden is not None and forbidden.found_in(replaced.text):
+            return None
         return replaced if all(contains(replaced.text, phrase, target) for phrase in segment.phrases) else None
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:

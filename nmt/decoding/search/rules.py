@@ -5,23 +5,29 @@ exact, and all searches have the same rules. A rule sees rows of token ids, neve
 row alone, so that no batch changes a result. A new rule is a class here, derived from `Rule`, and a line in `rules_of`.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.search.choices import NEVER
+from nmt.decoding.search.choices import NEVER, only_end
 from nmt.decoding.search.phrases import padded
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 
 class Rule:
-    """Forbids tokens, or overrides what other rules forbid; a rule defines at least one of the two methods.
+    """Forbids tokens, or overrides what other rules forbid; a rule defines at least one of the three methods.
 
-    In both, `written` (rows, time) are the tokens so far, without BEGIN, and `sentences` (rows,) the sentence of each
+    In all, `written` (rows, time) are the tokens so far, without BEGIN, and `sentences` (rows,) the sentence of each
     row.
     """
+
+    def bar(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+        """Set to -inf, in place, what no other rule may let in after all, in the model's `log_probabilities`."""
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
         """Set what is forbidden to -inf, in place, in the `log_probabilities` (rows, vocabulary) of the next token."""
@@ -46,14 +52,20 @@ def rules_of(decoding: DecodingConfig, shortest: Tensor) -> list[Rule]:
 def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, rules: Sequence[Rule]) -> Tensor:
     """What `rules` leave of `log_probabilities` (rows, vocabulary); the other arguments are those of `Rule`.
 
-    Where what they forbid leaves nothing at all, END may follow. After that they override in their order.
+    Where what they forbid leaves nothing at all, END may follow, or where that is barred all that is not. After that
+    they override in their order. `log_probabilities` are overwritten with what is not barred.
     """
+    log_probabilities[:, [PAD, BEGIN]] = NEVER
+    for rule in rules:
+        rule.bar(log_probabilities, written, sentences)
     allowed = log_probabilities.clone()
-    allowed[:, [PAD, BEGIN]] = NEVER
     for rule in rules:
         rule.forbid(allowed, written, sentences)
-    stuck = allowed.amax(dim=1) == NEVER
-    allowed[:, END] = torch.where(stuck, log_probabilities[:, END], allowed[:, END])
+    stuck = torch.nonzero(allowed.amax(dim=1) == NEVER).squeeze(1)
+    if len(stuck):
+        way_out = log_probabilities[stuck]
+        only_end(way_out, way_out[:, END] > NEVER)
+        allowed[stuck] = way_out
     for rule in rules:
         allowed = rule.override(allowed, log_probabilities, written, sentences)
     return allowed
@@ -91,6 +103,38 @@ class NoRepeatedNgrams(Rule):
         seen = (windows[:, :, :-1] == begun).all(dim=2)
         followers = windows[:, :, -1].masked_fill(~seen, PAD)  # which is never produced anyway
         log_probabilities.scatter_(1, followers, NEVER)
+
+
+class NoForbidden(Rule):
+    """Nothing that leads to a text which is forbidden, as `texts` know, a `text.forbidden.Forbidden`; of texts they
+    have states alone. `limits` (sentences,) are the maximal lengths, END counted.
+
+    `ids` (columns,): the token of each column, where those of a shortlist are searched.
+    """
+
+    def __init__(self, texts: Any, limits: Tensor, ids: Tensor | None = None) -> None:
+        self.texts, self.limits = texts, limits
+        self.ids = None if ids is None else ids.cpu().numpy()
+        self.states: dict[tuple[int, ...], Any] = {(): texts.start}  # of the rows of the step before
+
+    def bar(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+        rows = [tuple(tokens) for tokens in written.tolist()]
+        self.states = {row: self._state(row) for row in rows}
+        lasts = (self.limits[sentences] <= written.size(1) + 2).tolist()
+        alike: dict[Any, list[int]] = defaultdict(list)
+        for place, (row, is_last) in enumerate(zip(rows, lasts, strict=True)):
+            alike[self.states[row], is_last].append(place)
+        for (state, is_last), places in alike.items():
+            barred = self.texts.barred(state, is_last)
+            columns = np.flatnonzero(barred if self.ids is None else barred[self.ids])
+            if len(columns):
+                log_probabilities[torch.tensor(places).unsqueeze(1), torch.from_numpy(columns)] = NEVER
+
+    def _state(self, row: tuple[int, ...]) -> Any:
+        if not row:
+            return self.states[row]
+        token = row[-1] if self.ids is None else int(self.ids[row[-1]])
+        return self.texts.after(self.states[row[:-1]], token)
 
 
 class ForcedPrefix(Rule):

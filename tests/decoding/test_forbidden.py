@@ -1,0 +1,192 @@
+"""Translations without forbidden phrases: what remains of an exhaustive search, and none in any search."""
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.search.hypotheses import LengthPenalty, penalty
+from nmt.decoding.search.rules import MinimumLength, NoForbidden, NoRepeatedNgrams, Rule
+from nmt.decoding.shortlist import Shortlist, fingerprints
+from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.conftest import random_translator
+from tests.decoding.tables import random_tables, table_beam_search
+from tests.decoding.text.test_forbidden import has
+from tests.translating import translate
+
+PHRASES = ("a", "ab", "bb", "c a", "A")
+LIMITS = [5, 3, 2, 1]
+LINES = ["A dog runs across the field.", "Two men", "Is the boy playing?", "", "In the dress!"]
+
+
+@pytest.fixture(scope="module")
+def few() -> Subwords:
+    """▁, a, b, c and pieces of two or three."""
+    return Subwords.train(["a b c ab bc a"], settings=SubwordsConfig(size=11))
+
+
+def rule(few: Subwords, limits: list[int]) -> NoForbidden:
+    forbidden = forbidden_by(PHRASES, True, few)
+    assert forbidden is not None
+    return NoForbidden(forbidden, torch.tensor(limits))
+
+
+@pytest.mark.parametrize("length_penalty", ["none", "average"])
+def test_what_remains_of_an_exhaustive_search(few: Subwords, length_penalty: LengthPenalty) -> None:
+    tables = random_tables(len(LIMITS), few.size, seed=3)
+    results = table_beam_search(
+        tables, beam_size=10_000, limits=LIMITS, length_penalty=length_penalty, n_best=9, rules=[rule(few, LIMITS)]
+    )
+    usual = [token for token in range(few.size) if token not in (PAD, BEGIN, END)]
+    for transitions, limit, result in zip(tables.tolist(), LIMITS, results, strict=True):
+        every = {
+            words: sum(transitions[a][b] for a, b in itertools.pairwise((BEGIN, *words, END)))
+            / penalty(len(words) + 1, length_penalty)
+            for length in range(limit)
+            for words in itertools.product(usual, repeat=length)
+            if not any(has(few.decode(words), phrase) for phrase in PHRASES)
+        }
+        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert len(scores) == len(result) == min(9, len(every))
+        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:9])
+        assert scores == pytest.approx({words: every[words] for words in scores})
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 11])
+@pytest.mark.parametrize("has_others", [False, True])
+def test_there_is_always_a_way_to_the_end(few: Subwords, beam_size: int, has_others: bool) -> None:
+    """Also where the model likes nothing but what is forbidden, and where other rules leave nothing else."""
+    tables = random_tables(40, few.size, seed=4, spread=9.0)
+    limits = [1 + sentence % 7 for sentence in range(40)]
+
+    def texts_of(places: list[int]) -> list[str]:
+        here = [limits[place] for place in places]
+        others: list[Rule] = [MinimumLength(torch.tensor(here) - 1), NoRepeatedNgrams(1)] if has_others else []
+        rules = [*others, rule(few, here)]
+        results = table_beam_search(
+            tables[places], beam_size=beam_size, limits=here, length_penalty="none", rules=rules
+        )
+        return [few.decode(best.tokens) for best, *_ in results]
+
+    for texts in (texts_of([*range(40)]), [texts_of([place])[0] for place in range(40)]):
+        assert not any(has(text, phrase) for text in texts for phrase in PHRASES)
+        assert len(set(texts)) > 3
+
+
+@pytest.fixture(scope="module")
+def translator(vocabularies: Vocabularies) -> Translator:
+    return random_translator(vocabularies, scale=3.0, longest_segment=250)
+
+
+@pytest.fixture(scope="module")
+def listing(vocabularies: Vocabularies) -> Translator:
+    """The same with a shortlist that has few letters."""
+    size = vocabularies.target.size
+    often = torch.arange(4, 30)
+    shortlist = Shortlist(torch.arange(size).unsqueeze(1), often, size, fingerprints(vocabularies))
+    made = random_translator(vocabularies, scale=3.0, longest_segment=250)
+    return Translator(made.models, vocabularies, shortlist=shortlist)
+
+
+SEARCHES: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 3, "n_best": 3},
+    {"beam_size": 12},
+    {"beam_size": 4, "n_best": 2, "diversity": 0.5},
+    {"sampling": {"seed": 1}, "n_best": 3},
+    {"sampling": {"seed": 2, "top_k": 1}},
+    {"beam_size": 3, "prefixes": ["Two", "Wo", "", "", "A do"]},
+    {"beam_size": 6, "constraints": ["men", "field\tis on", "", "", "ball"]},
+    {"beam_size": 2, "no_repeat_ngram_size": 1, "minimum_length": 9},
+    {"beam_size": 3, "max_length_ratio": 0.0, "max_length_extra": 9},
+]
+REQUIRED = {"Two", "Wo", "A", "do", "men", "field", "is", "on", "ball"}
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+@pytest.mark.parametrize("kind", ["translator", "listing"])
+def test_no_search_writes_them(kind: str, search: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    """Forbidden are all words that a search writes without: then it writes others."""
+    translator: Translator = request.getfixturevalue(kind)
+    search = {"max_length_ratio": 0.7, **search}
+    free = list(translate(translator, LINES, **search))
+    words = {word for several in free for one in several for word in re.findall(r"\w+", one.text)} - REQUIRED
+    bound = list(translate(translator, LINES, **search, forbidden=sorted(words)))
+    texts = [[one.text for one in several] for several in bound]
+    assert len(words) > 3
+    assert not any(has(text, word) for several in texts for text in several for word in words)
+    assert all(texts)
+    alone = [
+        next(translate(translator, [line], **_of_line(search, place), forbidden=sorted(words)))
+        for place, line in enumerate(LINES)
+    ]
+    assert [[one.text for one in several] for several in alone] == texts
+    if kind == "translator":  # a shortlist gets a letter with which words are made longer
+        assert list(translate(translator, LINES, **search, forbidden=["Unheard"])) == free
+
+
+def _of_line(search: dict[str, Any], place: int) -> dict[str, Any]:
+    beside = {name: [search[name][place]] for name in ("prefixes", "constraints") if name in search}
+    return {**search, **beside, "first": place}
+
+
+def test_a_forbidden_word_may_become_longer_and_stand_in_two_pieces(translator: Translator) -> None:
+    target = translator.vocabularies.target
+    free = {word for line in LINES for best in translate(translator, [line]) for word in best[0].text.split()}
+    assert free
+    bound = [best for best, *_ in translate(translator, LINES, forbidden=sorted(free))]
+    written = {word for best in bound for word in best.text.split()}
+    assert not written & free
+    assert any(word.startswith(shorter) and word != shorter for word in written for shorter in free)
+    assert any(len(target.encode(word)) > 1 for word in free)
+
+
+def test_what_is_required_and_forbidden_is_told_at_once(translator: Translator) -> None:
+    options = {"prefixes": ["", "The dog"], "constraints": ["in the lake\tcold", "men"]}
+    with pytest.raises(UserError) as error:
+        list(translate(translator, LINES[:2], forbidden=["in the", "dog"], **options))
+    assert [*error.value.messages] == [
+        "'in the lake', required by the constraints of line 1, has the forbidden 'in the'; leave one out",
+        "'The dog', required by the prefix of line 2, has the forbidden 'dog'; leave one out",
+    ]
+    with pytest.raises(UserError, match="'cold dog', required by the glossary, has the forbidden 'dog'"):
+        translator.check(TranslationOptions(glossary=Glossary({"man": "cold dog"}), forbidden=("dog",)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"forbidden": "dog"}, "`forbidden` is 'dog'"),
+        ({"forbidden": ["dog", 3]}, "`forbidden` is 3"),
+        ({"forbidden": ["dog", " "]}, "`forbidden` is ' '"),
+        ({"forbidden": ["x" * 101]}, "String should have at most 100 characters"),
+        ({"forbidden": ["x"] * 10_001}, "Tuple should have at most 10000 items"),
+    ],
+)
+def test_what_is_no_list_of_phrases(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        TranslationOptions(**options)
+    assert message in str(error.value)
+
+
+def test_as_written_without_phrases(translator: Translator) -> None:
+    with pytest.raises(UserError, match="`forbidden_as_written` has an effect only with `forbidden`"):
+        translator.check(TranslationOptions(forbidden_as_written=True))
+
+
+def test_constraints_that_have_no_room_without_what_is_forbidden(translator: Translator) -> None:
+    """A line begins with "ball", and has so few pieces that nothing fits between it and "cold"."""
+    pieces = len(translator.vocabularies.target.encode("ball cold"))
+    tight = {"max_length_ratio": 0.0, "max_length_extra": pieces + 1, "constraints": ["cold"], "prefixes": ["ball"]}
+    (best,) = next(translate(translator, ["A dog"], **tight))
+    assert best.text == "ball cold"
+    with pytest.raises(UserError, match="constraints: no translation was found that has them and nothing forbidden"):
+        next(translate(translator, ["A dog"], forbidden=["ball cold"], **tight))
