@@ -45,7 +45,8 @@ ALLOWED = {
     ("nmt/processes.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
     # nmt-serve listens; nothing of it connects.
     ("nmt/serving/api.py", "asyncio"): {
-        "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "to_thread", "wait", "wait_for", "wrap_future",
+        "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "get_running_loop", "to_thread", "wait",
+        "wait_for", "wrap_future",
     },
     ("nmt/serving/server.py", "asyncio"): {"Transport", "run", "sleep"},
     ("nmt/serving/server.py", "socket"): {"getaddrinfo", "socket", "SOCK_STREAM", "SOL_SOCKET", "SO_REUSEADDR"},

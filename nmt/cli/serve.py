@@ -8,7 +8,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,8 +49,8 @@ _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 def parser() -> Parser:
     made = Parser(
         PROGRAM,
-        description="Serve translations over HTTP: LibreTranslate's API (POST /translate, GET /languages), metrics, "
-        "and a page to type in at /. Requests that come at once are translated together.",
+        description="Serve translations over HTTP: LibreTranslate's API (/spec describes it), metrics, and a page to "
+        "type in at /. Requests that come at once are translated together.",
         epilog="Ctrl-C or SIGTERM ends it after the requests that it holds are answered; a second one, at once. "
         "docs/serving.md has the API, and what to know before it is opened to others.",
         usual=("model", "host", "port", "glossary", "device", "precision", "beam_size", "api_keys", "cors"),
@@ -167,6 +167,7 @@ def _serve(options: argparse.Namespace) -> None:
     if options.api_keys is not None:
         keys = read_whole("--api-keys", options.api_keys, _read_keys, problems)
     try:
+        import python_multipart  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
@@ -174,6 +175,7 @@ def _serve(options: argparse.Namespace) -> None:
     refuse(problems)
 
     from nmt.serving.api import Service, application
+    from nmt.serving.detection import Detector
     from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
     from nmt.serving.server import listening, serve
 
@@ -189,7 +191,11 @@ def _serve(options: argparse.Namespace) -> None:
         served = Served(translators, how, rules, glossaries)
         served.check()
         tell_of_impossible_terms(translators, glossaries, _warn)
-        service = Service(served, limits=limits, keys=keys, log=_say if options.log_requests else None)
+        detector = None
+        with suppress(ModuleNotFoundError, LookupError):
+            detector = Detector(code for pair in translators for code in pair)
+        log = _say if options.log_requests else None
+        service = Service(served, limits=limits, keys=keys, detector=detector, log=log)
         serve(application(service, origins=options.cors), service, opened, program=PROGRAM)
 
 

@@ -7,6 +7,7 @@ documents are read and written in threads, too, so that others are answered mean
 
 import asyncio
 import json
+import re
 import sys
 import time
 import traceback
@@ -14,8 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from mimetypes import guess_type
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -27,19 +30,32 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt import __version__
 from nmt.decoding.text.languages import name_of
-from nmt.documents.document import read_document
-from nmt.documents.formats import Document
-from nmt.errors import UserError, collected, counted, first_of, refuse
+from nmt.errors import UserError, counted, first_of
+from nmt.serving.answers import written
 from nmt.serving.batching import Batcher, QueueFull
+from nmt.serving.detection import PACKAGE, Detector
 from nmt.serving.limits import Limits, Rates, is_allowed
-from nmt.serving.requests import MOST_WEIGHTS, Kind, Request, read_fields, read_request
+from nmt.serving.requests import (
+    EXTENSIONS,
+    MOST_WEIGHTS,
+    Fields,
+    Kind,
+    Request,
+    Texts,
+    read_fields,
+    read_file_request,
+    read_request,
+    read_texts,
+)
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
     from nmt.serving.models import Served
 
 PAGE = Path(__file__).with_name("page")
+SPEC = PAGE / "spec.yaml"
 FILES = {
     "/": PAGE / "index.html",
     "/pages.css": PAGE.parents[1] / "pages.css",  # the colors of the other page, too
@@ -49,10 +65,14 @@ FILES = {
 }
 WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
+KEPT = 1800  # seconds that a translated file may be fetched, as with LibreTranslate
+MOST_KEPT = 64 << 20  # bytes of all such files together
+LONGEST_NAME = 80  # characters of the name to save one by
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in an address, a header, or a file system
 STOPPING = "the server is stopping; try again later"
+NO_DETECTOR = f"Language detection is disabled on this server: it needs two languages, and pip install '{PACKAGE}'"
 RETRY = 5  # seconds after which a client may try again
 TRANSLATED = {200, 499, 500, 503}  # what became of requests in which nothing was wrong
-DIGITS = 4  # of a weight of an alignment
 MOST_REASONS = 20  # that a refusal tells
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # up to which answers are counted
 LINES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # up to which batches are counted
@@ -66,6 +86,9 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+
+Handler = Callable[[HttpRequest], Awaitable[Response]]
+Answering = Callable[[HttpRequest, dict[str, Any], float], Awaitable[Response]]
 
 
 class Metrics:
@@ -82,12 +105,14 @@ class Metrics:
             "nmt_batch_lines", "Lines that were translated together.", buckets=LINES, registry=registry
         )
         self.waiting = Gauge("nmt_waiting_requests", "Translation requests with lines in the queue.", registry=registry)
+        self.kept = Gauge("nmt_kept_bytes", "Translated files that may be fetched.", registry=registry)
 
 
 class Service:
     """Answers requests with `models`, within `limits`; `keys`: who may translate; None: everyone.
 
-    `log` gets a line for each request, without any of its text.
+    Without a `detector` the client has to say which language a text is in, unless there is only one. `log` gets a line
+    for each request, without any of its text.
     """
 
     def __init__(
@@ -96,16 +121,19 @@ class Service:
         *,
         limits: Limits | None = None,
         keys: Sequence[str] | None = None,
+        detector: Detector | None = None,
         log: Callable[[str], None] | None = None,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.keys = keys
+        self.detector = detector
         self.log = log
         self.metrics = Metrics()
         self.rates = Rates(self.limits.per_minute)
+        self.kept: dict[str, bytes] = {}  # translated files by their names here, the oldest first
         self.stopping = False  # new translation requests are refused
-        self.held = 0  # translation requests that are not answered yet
+        self.held = 0  # requests with a body that are not answered yet
         self.batcher: Batcher[Kind, list[Translation]] = Batcher(
             models.translate,
             wait=WAIT,
@@ -115,22 +143,73 @@ class Service:
             observe=self.metrics.batches.observe,
         )
         self.metrics.waiting.set_function(lambda: self.batcher.waiting)
+        self.metrics.kept.set_function(lambda: sum(map(len, self.kept.values())))
 
-    async def translate(self, http: HttpRequest) -> Response:
-        if self.stopping:
-            raise _refusal(503, STOPPING)
-        self.held += 1
-        try:
-            return await self._translate(http)
-        except (HTTPException, ClientDisconnect):
-            raise
-        except Exception as error:
-            return _failed(error)
-        finally:
-            self.held -= 1
+    def holding(self, answer: Answering) -> Handler:
+        """A handler that gives `answer` the fields of a request, and when it is to be answered.
 
-    async def _translate(self, http: HttpRequest) -> Response:
-        began = time.monotonic()
+        Such requests are counted, need a key, and are answered before the server ends.
+        """
+
+        async def handle(http: HttpRequest) -> Response:
+            if self.stopping:
+                raise _refusal(503, STOPPING)
+            self.held += 1
+            ends = time.monotonic() + self.limits.seconds
+            try:
+                return await answer(http, await self._fields(http), ends)
+            except (HTTPException, ClientDisconnect):
+                raise
+            except UserError as error:
+                raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
+            except Exception as error:
+                return _failed(error)
+            finally:
+                self.held -= 1
+
+        return handle
+
+    async def translate(self, http: HttpRequest, fields: dict[str, Any], ends: float) -> Response:
+        request = await asyncio.to_thread(read_request, fields, self.models, self.limits, self.detector)
+        translations = await self._translations(http, request, ends)
+        return await asyncio.to_thread(lambda: _answer(written(request, translations)))
+
+    async def translate_file(self, http: HttpRequest, fields: dict[str, Any], ends: float) -> Response:
+        request, path = await asyncio.to_thread(read_file_request, fields, self.models, self.limits, self.detector)
+        translations = await self._translations(http, request, ends)
+        answer = await asyncio.to_thread(written, request, translations)
+        name = f"{path.stem}_{request.kind.pair.target}{path.suffix}"
+        key = self._keep(name, answer["translatedText"].encode())
+        return _answer({"translatedFileUrl": str(http.url_for("download_file", name=key))})
+
+    def _keep(self, name: str, content: bytes) -> str:
+        """Keep a file for a while. Its name here, as LibreTranslate has it, begins with something nobody guesses."""
+        key = f"{token_hex(16)}.{UNSAFE.sub('_', name)[-LONGEST_NAME:].lstrip('.')}"
+        self.kept[key] = content
+        while sum(map(len, self.kept.values())) > MOST_KEPT and len(self.kept) > 1:
+            del self.kept[next(iter(self.kept))]
+        asyncio.get_running_loop().call_later(KEPT, self.kept.pop, key, None)
+        return key
+
+    async def download_file(self, http: HttpRequest) -> Response:
+        key = http.path_params["name"]
+        if (content := self.kept.get(key)) is None:
+            raise HTTPException(404, f"no such file, or no longer: each is kept for {KEPT // 60} minutes at most")
+        headers = {"content-disposition": f'attachment; filename="{key.partition(".")[2]}"'}
+        return Response(content, headers=headers, media_type="application/octet-stream")  # no page of this server
+
+    async def detect(self, http: HttpRequest, fields: dict[str, Any], ends: float) -> Response:
+        texts = read_texts(fields, self.limits)
+        if self.detector is None:
+            raise HTTPException(403, NO_DETECTOR)
+        found = await asyncio.to_thread(self.detector.languages, texts)
+        return _answer([one._asdict() for one in found if one.confidence or one is found[0]])
+
+    async def suggest(self, http: HttpRequest) -> Response:
+        raise HTTPException(403, "Suggestions are disabled on this server.")
+
+    async def _fields(self, http: HttpRequest) -> dict[str, Any]:
+        """The fields of a request that may be made. Raises HTTPException and UserError."""
         address = http.client.host if http.client else ""
         if self.keys is None:
             self._count_request(address)
@@ -138,18 +217,11 @@ class Service:
             body = await asyncio.wait_for(self._body(http), self.limits.seconds)
         except asyncio.TimeoutError:
             raise _refusal(408, f"the body did not arrive within {self.limits.seconds:g} seconds") from None
-        try:
-            fields = read_fields(body, http.headers.get("content-type", ""), http.scope["query_string"])
-            if self.keys is not None:
-                self._count_request(self._key(fields.get("api_key"), address))
-            request = read_request(fields, self.models, self.limits)
-            documents = await asyncio.to_thread(_documents, request)
-        except UserError as error:
-            raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
-        self.metrics.characters.inc(sum(map(len, request.texts)))
-        left = began + self.limits.seconds - time.monotonic()
-        answers = await self._answers(http, request, documents, left)
-        return await asyncio.to_thread(lambda: _answer(_written(request, documents, answers)))
+        kind, query = http.headers.get("content-type", ""), http.scope["query_string"]
+        fields = await asyncio.to_thread(read_fields, body, kind, query)
+        if self.keys is not None:
+            self._count_request(self._key(fields.get("api_key"), address))
+        return fields
 
     async def _body(self, http: HttpRequest) -> bytes:
         too_large = HTTPException(413, f"the body has more than {self.limits.body} bytes")
@@ -167,7 +239,7 @@ class Service:
         """Count a request of the client, an API key or else an address. Raises HTTPException if it comes too soon."""
         if seconds := self.rates.seconds_until_allowed(client):
             most = counted(self.limits.per_minute or 0, "request")
-            raise _refusal(429, f"more than {most} a minute; wait a moment", seconds=int(seconds) + 1)
+            raise _refusal(429, f"Slowdown: more than {most} a minute; wait a moment", seconds=int(seconds) + 1)
 
     def _key(self, key: object, address: str) -> str:
         """The client with this API key. Raises HTTPException for a wrong one, which counts for the address."""
@@ -175,54 +247,48 @@ class Service:
         if isinstance(key, str) and is_allowed(key, self.keys):
             return f"key {key}"
         self._count_request(address)
-        raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
+        if not key:
+            raise HTTPException(400, "Please contact the server operator to get an API key, and send it as api_key")
+        raise HTTPException(403, "Invalid API key")
 
-    async def _answers(
-        self, http: HttpRequest, request: Request, documents: Sequence[Document], seconds: float
-    ) -> "list[list[Translation]]":
+    async def _translations(self, http: HttpRequest, request: Request, ends: float) -> "list[list[Translation]]":
         """The translations of the lines of all documents; they leave the queue where nobody waits for them any more.
 
         Equal lines, as blank ones are, are translated once.
         """
-        lines = [line for document in documents for line in document.lines]
+        self.metrics.characters.inc(request.characters)
+        lines = [line for document in request.documents for line in document.lines]
         if not lines:
             return []
         different = list(dict.fromkeys(lines))
-        marked = any(document.is_marked for document in documents) and self.models.has_alignments(request.pair)
-        weights = request.alignments
-        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=weights or marked, weights=weights)
         try:
-            future = self.batcher.submit(different, kind)
+            future = self.batcher.submit(different, request.kind)
         except QueueFull:
             raise _refusal(503, f"{self.limits.waiting} requests are waiting already; try again later") from None
-        answers = await _unless_gone(http, future, seconds)
+        answers = await _unless_gone(http, future, ends - time.monotonic())
         if answers is None:
             raise _refusal(503, f"no answer within {self.limits.seconds:g} seconds; send less, or try again later")
         answer_to = dict(zip(different, answers, strict=True))
         return [answer_to[line] for line in lines]
 
     async def languages(self, http: HttpRequest) -> Response:
-        del http
-        pairs = self.models.pairs
-        codes = dict.fromkeys(code for pair in pairs for code in pair)
-        return _answer(
-            [
-                {
-                    "code": code,
-                    "name": name_of(code),
-                    "targets": [pair.target for pair in pairs if pair.source == code],
-                }
-                for code in codes
-            ]
-        )
+        targets: dict[str, list[str]] = {code: [] for pair in self.models.pairs for code in pair}
+        for pair in self.models.pairs:
+            targets[pair.source].append(pair.target)
+        return _answer([{"code": code, "name": name_of(code), "targets": targets[code]} for code in targets])
 
     async def settings(self, http: HttpRequest) -> Response:
-        """What LibreTranslate tells its page; `pairs`, `textLimit` and `weightLimit` are ours."""
-        del http
-        pairs = self.models.pairs
-        first = {
-            side: {"code": code, "name": name_of(code)} for side, code in zip(pairs[0]._fields, pairs[0], strict=True)
-        }
+        """What LibreTranslate tells its page; `pairs`, `textLimit`, `weightLimit`, and `languageDetection` are ours."""
+        pairs = [
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "alternatives": self.models.most(pair) - 1,
+                "alignments": self.models.has_alignments(pair),
+            }
+            for pair in self.models.pairs
+        ]
+        first = self.models.pairs[0]._asdict()
         return _answer(
             {
                 "apiKeys": self.keys is not None,
@@ -231,30 +297,21 @@ class Service:
                 "textLimit": self.limits.texts,
                 "weightLimit": MOST_WEIGHTS,
                 "frontendTimeout": 500,
-                "language": first,
+                "language": {side: {"code": code, "name": name_of(code)} for side, code in first.items()},
                 "suggestions": False,
-                "filesTranslation": False,
-                "supportedFilesFormat": [],
-                "pairs": [
-                    {
-                        "source": pair.source,
-                        "target": pair.target,
-                        "alternatives": self.models.most(pair) - 1,
-                        "alignments": self.models.has_alignments(pair),
-                    }
-                    for pair in pairs
-                ],
+                "filesTranslation": True,
+                "supportedFilesFormat": EXTENSIONS,
+                "languageDetection": self.detector is not None,
+                "pairs": pairs,
             }
         )
 
     async def health(self, http: HttpRequest) -> Response:
-        del http
         if self.stopping:
             return _answer({"status": "stopping", "error": STOPPING}, 503, {"retry-after": str(RETRY)})
         return _answer({"status": "ok"})
 
     async def show_metrics(self, http: HttpRequest) -> Response:
-        del http
         text = generate_latest(self.metrics.registry)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
@@ -262,14 +319,19 @@ class Service:
 def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
     """The application; pages of `origins`, or of all for "*", may use it from a browser."""
     routes = [
-        Route("/translate", service.translate, methods=["POST"]),
+        Route("/translate", service.holding(service.translate), methods=["POST"]),
+        Route("/translate_file", service.holding(service.translate_file), methods=["POST"]),
+        Route("/download_file/{name}", service.download_file),
+        Route("/detect", service.holding(service.detect), methods=["POST"]),
+        Route("/suggest", service.suggest, methods=["POST"]),
         Route("/languages", service.languages),
         Route("/frontend/settings", service.settings),
+        Route("/spec", _fixed(_spec(service), "application/json")),
         Route("/health", service.health),
         Route("/metrics", service.show_metrics),
-        *(Route(path, _file(file)) for path, file in FILES.items()),
+        *(Route(path, _fixed(file.read_bytes(), guess_type(file.name)[0])) for path, file in FILES.items()),
     ]
-    paths = {route.path for route in routes}
+    paths = {route.endpoint: route.path for route in routes}
     middleware = [Middleware(_Watched, service=service, paths=paths)]
     if origins:
         middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]))
@@ -285,7 +347,7 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
 class _Watched:
     """Around the application: counts, times, and headers of each answer."""
 
-    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str]) -> None:
+    def __init__(self, app: ASGIApp, *, service: Service, paths: Mapping[Any, str]) -> None:
         self._app = app
         self._service = service
         self._paths = paths
@@ -314,10 +376,10 @@ class _Watched:
             self._count(scope, status, time.monotonic() - began)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        path = scope["path"] if scope["path"] in self._paths else "other"
+        path = self._paths.get(scope.get("endpoint"), "other")
         metrics, log = self._service.metrics, self._service.log
         metrics.requests.labels(path, status).inc()
-        if path == "/translate" and status in TRANSLATED:
+        if path in ("/translate", "/translate_file") and status in TRANSLATED:
             metrics.seconds.observe(seconds)
         if log is not None:
             log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")
@@ -352,49 +414,6 @@ async def _unless_gone(
         gone.cancel()
 
 
-def _documents(request: Request) -> list[Document]:
-    """The texts of a request, by their format. Raises UserError with everything that is wrong with them."""
-    documents, problems = [], list[str]()
-    for number, text in enumerate(request.texts):
-        with collected(problems):
-            name = f"q.{number}" if request.is_list else "q"
-            documents.append(read_document(text, format=request.format, name=name))
-    refuse(problems)
-    return documents
-
-
-def _written(
-    request: Request, documents: Sequence[Document], answers: "Sequence[Sequence[Translation]]"
-) -> dict[str, Any]:
-    """LibreTranslate's answer, from the translations of the lines of all documents."""
-    left = iter(answers)
-    texts = [(document, [next(left) for _ in document.lines]) for document in documents]
-    answer: dict[str, list[Any]] = {"translatedText": [document.written(_nth(lines, 0)) for document, lines in texts]}
-    if request.is_auto:  # nothing was detected, and clients of LibreTranslate read it all the same
-        answer["detectedLanguage"] = [{"confidence": 0, "language": request.pair.source}] * len(documents)
-    if request.alternatives:
-        answer["alternatives"] = [
-            [document.written(_nth(lines, number)) for number in range(1, max(map(len, lines), default=1))]
-            for document, lines in texts
-        ]
-    if request.alignments:
-        answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
-    return answer if request.is_list else {name: values[0] for name, values in answer.items()}
-
-
-def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> "list[Translation]":
-    """The translation of that number of each line, or the last where a line has fewer."""
-    return [line[min(number, len(line) - 1)] for line in lines]
-
-
-def _alignment(translation: "Translation") -> dict[str, Any]:
-    """Words of source and target, and for each target word the weight of each source word and of the source's end."""
-    soft = translation.soft_alignment
-    assert soft is not None
-    weights = [[round(weight, DIGITS) for weight in row] for row in soft.weights.tolist()]
-    return {"source": soft.source_words, "target": soft.target_words, "weights": weights}
-
-
 def _answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return Response(text.encode("utf-8", "backslashreplace"), status, headers=headers, media_type="application/json")
@@ -414,15 +433,21 @@ async def _http_error(http: HttpRequest, error: Exception) -> Response:
 
 async def _gone(http: HttpRequest, error: Exception) -> Response:
     """For the count only: nobody reads it. The status is that of nginx for a client that has gone."""
-    del http, error
     return Response(status_code=499)
 
 
-def _file(path: Path) -> Callable[[HttpRequest], Awaitable[Response]]:
-    content, kind = path.read_bytes(), guess_type(path.name)[0]
+def _spec(service: Service) -> bytes:
+    """The description of the service, with its fields, and without what it cannot do."""
+    described = yaml.safe_load(SPEC.read_text(encoding="utf-8"))
+    described["components"]["schemas"] |= {model.__name__: model.model_json_schema() for model in (Fields, Texts)}
+    described["info"]["version"] = __version__
+    if service.detector is None:
+        del described["paths"]["/detect"]
+    return json.dumps(described).encode()
 
+
+def _fixed(content: bytes, kind: str | None) -> Handler:
     async def answer(http: HttpRequest) -> Response:
-        del http
         return Response(content, media_type=kind)
 
     return answer

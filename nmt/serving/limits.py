@@ -25,6 +25,26 @@ class Pair(NamedTuple):
         return next((pair for pair in pairs if (pair.source.lower(), pair.target.lower()) == mine), None)
 
 
+def distance(asked: str, served: str) -> int | None:
+    """How many subtags one code of a language has more than the other, as 1 for "en-US" and "en".
+
+    None where neither is the beginning of the other; capitals make no difference.
+    """
+    one, other = (code.lower().replace("_", "-").split("-") for code in (asked, served))
+    common = min(len(one), len(other))
+    return abs(len(one) - len(other)) if one[:common] == other[:common] else None
+
+
+def matching(source: str | None, target: str, pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs that these codes may mean, the nearest first; None: any source."""
+    distances = {}
+    for pair in pairs:
+        apart = [distance(target, pair.target), 0 if source is None else distance(source, pair.source)]
+        if None not in apart:
+            distances[pair] = sum(filter(None, apart))
+    return sorted(distances, key=lambda pair: distances[pair])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one server accepts."""

@@ -90,7 +90,7 @@ class Served:
         problems: list[str] = []
         for pair in self.translators:
             try:
-                self.translate(["."], Kind(pair, n_best=1, alignments=False))
+                self.translate(["."], self.kind(pair))
             except UserError as error:
                 problems += [f"{pair}: {message}" for message in error.messages]
         refuse(problems)
@@ -113,6 +113,16 @@ class Served:
         """Whether the model has attention, which says what a word was translated from."""
         return self.translators[pair].scorer.without_alignments is None
 
+    def kind(self, pair: Pair, *, weights: bool = False, **wishes: Any) -> Kind:
+        """How lines are translated with the options of all models as a request changes them.
+
+        Raises UserError where they do not go together.
+        """
+        rules: dict[str, Any] = {"split_sentences": self.rules.get(pair, False), "glossary": self.glossaries.get(pair)}
+        options = replace(self.options, **(rules | wishes))
+        refuse(options.contradictions(options.decoding(self.translators[pair].decoding)))
+        return Kind(pair, options, weights)
+
     def translate(
         self,
         lines: Sequence[str],
@@ -130,18 +140,10 @@ class Served:
         threads = self.threads if alone else self.threads // self.workers
         if torch.get_num_threads() != threads:  # of this thread
             torch.set_num_threads(threads)
-        most = self.options.decoding(translator.decoding).batch_sentences or len(lines)
+        most = kind.options.decoding(translator.decoding).batch_sentences or len(lines)
         share = max(FEWEST, ceil(len(lines) / threads))  # so that there is a batch for each thread
         batches: dict[str, Any] = {"batch_sentences": min(most, share)}
-        split, glossary = self.rules.get(kind.pair, False), self.glossaries.get(kind.pair)
-        options = replace(
-            self.options,
-            n_best=kind.n_best,
-            alignments=kind.alignments,
-            split_sentences=split,
-            glossary=glossary,
-            **batches,
-        )
+        options = replace(kind.options, **batches)
         try:
             with until(unwanted):
                 translations = translator.translate(lines, options)

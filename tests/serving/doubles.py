@@ -1,12 +1,13 @@
 """What stands in for models in tests of the server: it writes each word backwards, which a person can check.
 
-Without PyTorch, as the server itself is; see tests/serving/test_models.py for what it stands in for.
+It computes nothing; see tests/serving/test_models.py for what it stands in for.
 """
 
 from collections.abc import Callable, Sequence
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from nmt.decoding.options import TranslationOptions
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
@@ -47,11 +48,15 @@ class Backwards:
     def __init__(self, *pairs: tuple[str, str]) -> None:
         self.pairs = [Pair(*pair) for pair in pairs or [("en", "de")]]
         self.batches: list[list[str]] = []
+        self.kinds: list[Kind] = []
         self.begun, self.go = Event(), Event()
         self.go.set()
 
     def most(self, pair: Pair) -> int:
         return MOST if pair in self.pairs else 0
+
+    def kind(self, pair: Pair, *, weights: bool, **wishes: Any) -> Kind:
+        return Kind(pair, TranslationOptions(**wishes), weights)
 
     def has_alignments(self, pair: Pair) -> bool:
         return pair == self.pairs[0]
@@ -61,18 +66,19 @@ class Backwards:
     ) -> list[list[Written]]:
         del alone, unwanted
         self.batches.append(list(lines))
+        self.kinds.append(kind)
         self.begun.set()
         assert self.go.wait(20)
         if "NaN" in lines:
             raise UserError("the model computes NaN")
         if "crash" in lines:
             raise ZeroDivisionError("a secret text")
-        return [[self._written(line, kind, number) for number in range(kind.n_best)] for line in lines]
+        return [[self._written(line, kind, number) for number in range(kind.options.n_best)] for line in lines]
 
     def _written(self, line: str, kind: Kind, number: int) -> Written:
         words = line.split()
         text = " ".join(word[::-1] for word in words) + "!" * number
-        if not kind.alignments:
+        if not kind.options.alignments:
             return Written(text)
         places = range(len(words))
         read = [len(words) if word == "." else place for place, word in enumerate(words)]

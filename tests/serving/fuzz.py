@@ -21,8 +21,19 @@ from tests.random_model import WORDS, save_random_model
 from tests.serving.process import Server
 
 METHODS = ("POST", "GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE")
-PATHS = ("/translate", "/", "/languages", "/health", "/metrics", "/frontend/settings", "/script.js", "/nothing")
+PATHS = (
+    *("/translate", "/translate_file", "/detect", "/suggest", "/", "/languages", "/health", "/metrics", "/spec"),
+    *("/download_file/x", "/frontend/settings", "/script.js", "/nothing"),
+)
 TYPES = ("application/json", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=b")
+PARTS = (  # of forms in several parts, and of what is none
+    *(b"--b\r\n", b"--b--", b"\r\n", b"\r\n\r\n", b"one two", b"\xff", b"Content-Disposition: form-data; "),
+    *(b'name="file"; filename="a.txt"', b'name="q"', b'name="source"\r\n\r\nen\r\n', b'name="target"\r\n\r\nde\r\n'),
+    b'--b\r\nContent-Disposition: form-data; name="source"\r\n\r\nen\r\n',
+    b'--b\r\nContent-Disposition: form-data; name="target"\r\n\r\nde\r\n',
+    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.html"\r\n\r\n<b>a dog</b>\r\n',
+    b"Content-Transfer-Encoding: base64\r\n",
+)
 MOST_GROWTH = 40  # MB of the second half of the requests: buffers of sizes that had not come before
 
 
@@ -67,15 +78,16 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
     in_form = forms.map(lambda form: urlencode({"source": "en", "target": "de", **form}, errors="replace").encode())
     broken = objects.flatmap(lambda body: st.integers(0, len(body)).map(lambda end: body[:end]))
     deep = st.integers(1, 30_000).map(lambda depth: b"[" * depth)
+    as_parts = st.tuples(st.just(TYPES[3]), st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join))
     kinds = st.none() | st.sampled_from(TYPES)
     as_right = st.tuples(st.just(TYPES[0]), objects)
     as_json = st.tuples(st.just(TYPES[0]), objects | broken | deep)
     as_form = st.tuples(st.just(TYPES[1]), in_form | st.binary(max_size=80))
-    return as_right | as_json | as_form | st.tuples(kinds, st.binary(max_size=200) | objects)
+    return as_right | as_parts | as_json | as_form | st.tuples(kinds, st.binary(max_size=200) | objects)
 
 
 def requests() -> st.SearchStrategy[Sent]:
-    likely = bodies().map(lambda body: Sent("POST", "/translate", *body))
+    likely = st.tuples(st.sampled_from(PATHS[:3]), bodies()).map(lambda drawn: Sent("POST", drawn[0], *drawn[1]))
     odd = st.tuples(st.sampled_from(METHODS), st.sampled_from(PATHS), bodies()).map(
         lambda drawn: Sent(drawn[0], drawn[1], *drawn[2])
     )

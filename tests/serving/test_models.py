@@ -12,7 +12,6 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
 from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
-from nmt.serving.requests import Kind
 from tests.random_model import save_random_model, text
 
 PAIR = Pair("en", "de")
@@ -33,7 +32,9 @@ def test_translations_are_those_of_the_translator(translator: Translator, rules:
     split = rules.get(PAIR, False)
     options = TranslationOptions(beam_size=4, n_best=2, alignments=True, split_sentences=split)
     for best, expected in zip(
-        served.translate(LINES, Kind(PAIR, 2, True)), translator.translate(LINES, options), strict=True
+        served.translate(LINES, served.kind(PAIR, n_best=2, alignments=True)),
+        translator.translate(LINES, options),
+        strict=True,
     ):
         assert [one.text for one in best] == [one.text for one in expected]
         assert [one.alignment for one in best] == [one.alignment for one in expected]
@@ -42,10 +43,10 @@ def test_translations_are_those_of_the_translator(translator: Translator, rules:
 def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> None:
     """Those of alternatives, and of alignments for marks alone, would only take memory."""
     served = Served({PAIR: translator})
-    ((best, other),) = served.translate(["a dog runs"], Kind(PAIR, 2, True, weights=True))
+    ((best, other),) = served.translate(["a dog runs"], served.kind(PAIR, n_best=2, alignments=True, weights=True))
     assert best.soft_alignment is not None
     assert other.soft_alignment is None
-    ((marked,),) = served.translate(["a dog runs"], Kind(PAIR, 1, True))
+    ((marked,),) = served.translate(["a dog runs"], served.kind(PAIR, alignments=True))
     assert marked.soft_alignment is None
     assert marked.alignment == best.alignment
 
@@ -53,14 +54,15 @@ def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> N
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
     served = Served({PAIR: translator}, rules={PAIR: "en"})
     line, *sentences = served.translate(
-        ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"], Kind(PAIR, 1, False)
+        ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"],
+        served.kind(PAIR),
     )
     assert line[0].text.split() == [word for sentence in sentences for word in sentence[0].text.split()]
 
 
 def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) -> None:
     served = Served({PAIR: translator}, TranslationOptions(beam_size=12), glossaries={PAIR: Glossary({"dog": "ball"})})
-    with_term, without = served.translate(["a dog runs", "a boy runs"], Kind(PAIR, 1, False))
+    with_term, without = served.translate(["a dog runs", "a boy runs"], served.kind(PAIR))
     assert "ball" in with_term[0].text.split()
     assert "ball" not in without[0].text.split()
 
@@ -100,14 +102,16 @@ def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.Monkey
         raise error
 
     monkeypatch.setattr(translator, "translate", fail)
+    served = Served({PAIR: translator})
     with pytest.raises(UserError, match="not enough memory"):
-        Served({PAIR: translator}).translate(["a"], Kind(PAIR, 1, False))
+        served.translate(["a"], served.kind(PAIR))
 
 
 def test_a_translation_that_nobody_wants_any_more(translator: Translator) -> None:
     asked = iter([False, False, True])
+    served = Served({PAIR: translator})
     with pytest.raises(CancelledError):
-        Served({PAIR: translator}).translate(["a dog runs"], Kind(PAIR, 1, False), unwanted=lambda: next(asked))
+        served.translate(["a dog runs"], served.kind(PAIR), unwanted=lambda: next(asked))
     assert next(asked, None) is None
 
 
@@ -116,8 +120,9 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
     with torch.no_grad():
         next(broken.models[0].parameters()).fill_(float("nan"))
     broken.models[0].pack_weights("float32")
+    served = Served({PAIR: broken})
     with pytest.raises(UserError, match="weights are not finite"):
-        Served({PAIR: broken}).translate(["a dog"], Kind(PAIR, 1, False))
+        served.translate(["a dog"], served.kind(PAIR))
 
 
 def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +132,7 @@ def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypat
     try:
         texts = []
         for alone, threads in ((False, 1), (True, 7)):
-            texts.append([best[0].text for best in served.translate(LINES, Kind(PAIR, 1, False), alone=alone)])
+            texts.append([best[0].text for best in served.translate(LINES, served.kind(PAIR), alone=alone)])
             assert torch.get_num_threads() == threads
         assert texts[0] == texts[1]
     finally:

@@ -62,6 +62,8 @@ def test_a_client_of_libretranslate(server: Server, model: Path) -> None:
     assert api.translate(LINES[0], "en", "de") == best[0].text
     assert api.translate(LINES[0], "auto", "en") == best[0].text
     assert [language["code"] for language in api.languages()] == ["en", "de"]
+    pytest.importorskip("lingua", reason="it is in the extra detect")
+    assert api.detect("Zwei Hunde spielen im Schnee.")[0]["language"] == "de"
 
 
 def test_answers_are_those_of_the_translator(server: Server, model: Path) -> None:

@@ -1,0 +1,45 @@
+"""What a client gets for its translations: LibreTranslate's answer, or a whole file. It knows no HTTP."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nmt.serving.requests import Request
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
+
+DIGITS = 4  # of a weight of an alignment
+
+
+def written(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
+    """LibreTranslate's answer, from the translations of the lines of all documents."""
+    left = iter(translations)
+    texts = [(document, [next(left) for _ in document.lines]) for document in request.documents]
+    answer: dict[str, list[Any]] = {"translatedText": [document.written(_nth(lines, 0)) for document, lines in texts]}
+    if request.detected is not None:
+        answer["detectedLanguage"] = [request.detected._asdict()] * len(texts)
+    if request.kind.options.n_best > 1:
+        alternatives = [
+            [document.written(_nth(lines, number)) for number in range(1, max(map(len, lines), default=1))]
+            for document, lines in texts
+        ]
+        answer["alternatives"] = [
+            [text for text in dict.fromkeys(others) if text not in ("", best)]
+            for others, best in zip(alternatives, answer["translatedText"], strict=True)
+        ]
+    if request.kind.weights:
+        answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
+    return answer if request.is_list else {name: values[0] for name, values in answer.items()}
+
+
+def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> "list[Translation]":
+    """The translation of that number of each line, or the last where a line has fewer."""
+    return [line[min(number, len(line) - 1)] for line in lines]
+
+
+def _alignment(translation: "Translation") -> dict[str, Any]:
+    """Words of source and target, and for each target word the weight of each source word and of the source's end."""
+    soft = translation.soft_alignment
+    assert soft is not None
+    weights = [[round(weight, DIGITS) for weight in row] for row in soft.weights.tolist()]
+    return {"source": soft.source_words, "target": soft.target_words, "weights": weights}
