@@ -120,7 +120,7 @@ class Served:
         """
         rules: dict[str, Any] = {"split_sentences": self.rules.get(pair, False), "glossary": self.glossaries.get(pair)}
         options = replace(self.options, **(rules | wishes))
-        refuse(options.contradictions(options.decoding(self.translators[pair].decoding)))
+        self.translators[pair].check(options)
         return Kind(pair, options, weights)
 
     def translate(

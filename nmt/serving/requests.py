@@ -8,9 +8,9 @@ stand in an address too.
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
@@ -40,8 +40,6 @@ AUTO = "auto"  # in place of a source language
 OPTIONS = {field.name for field in dataclasses.fields(TranslationOptions)}
 TERMS = {"type": "object", "additionalProperties": {"type": "string"}}  # of JSON Schema
 
-Model = TypeVar("Model", bound=BaseModel)
-
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what clients do wrong is not for the log
 
 
@@ -64,11 +62,15 @@ class Texts(BaseModel):
     q: Annotated[str | list[str], BeforeValidator(_texts)] = Field(description="A text, or a list of texts.")
     api_key: Any = Field(None, description="Where the server wants one.")
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _without_empty(cls, raw: dict[str, Any]) -> dict[str, Any]:
-        """What is empty in a form, or null, is as if it were not there."""
-        return {name: value for name, value in raw.items() if value is not None and (value != "" or name == "q")}
+    def _read(cls, raw: dict[str, Any], handler: Callable[[Any], Any]) -> Any:
+        """What is empty in a form, or null, is as if it were not there. Raises UserError."""
+        given = {name: value for name, value in raw.items() if value is not None and (value != "" or name == "q")}
+        try:
+            return handler(given)
+        except ValidationError as error:
+            raise UserError(*dict.fromkeys(map(_message, error.errors()))) from None
 
     @property
     def texts(self) -> list[str]:
@@ -183,7 +185,7 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_texts(raw: dict[str, Any], limits: Limits) -> list[str]:
     """The texts whose language is to be told. Raises UserError."""
-    texts = _checked(Texts, raw).texts
+    texts = Texts.model_validate(raw).texts
     refuse(["Invalid request: missing q parameter"] if not any(texts) else _too_large(texts, limits))
     return texts
 
@@ -216,7 +218,7 @@ def read_request(
 
     `name` is what messages call the text.
     """
-    fields = _checked(Fields, raw)
+    fields = Fields.model_validate(raw)
     problems = _too_large(fields.texts, limits)
     documents = [] if problems else _documents(fields, name, problems)
     source = None if fields.source.lower() == AUTO else fields.source
@@ -250,13 +252,6 @@ def _documents(fields: Fields, name: str, problems: list[str]) -> list[Document]
             called = f"{name}.{number}" if isinstance(fields.q, list) else name
             documents.append(read_document(text, format=fields.format, name=called))
     return documents
-
-
-def _checked(model: type[Model], raw: dict[str, Any]) -> Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise UserError(*dict.fromkeys(map(_message, error.errors()))) from None
 
 
 def _message(problem: ErrorDetails) -> str:
