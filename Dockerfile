@@ -12,7 +12,7 @@ COPY nmt ./nmt
 COPY configs ./configs
 # From PyTorch's own index pip takes the build without CUDA, which is a gigabyte instead of six.
 RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
-        '.[serve]' \
+        '.[serve,detect]' \
     && rm -rf /src/*
 
 WORKDIR /

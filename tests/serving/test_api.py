@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the server needs the extra serve")
 
-from nmt.serving import api
+from nmt.serving import api, requests
 from nmt.serving.api import Service, application
 from nmt.serving.limits import Limits
 from tests.serving.client import Answer, Client
@@ -143,6 +143,18 @@ def test_a_glossary_for_one_request(client: Client, start: Served) -> None:
     assert chosen[1] is None
     for wrong, why in (("one", "must be an object of terms"), ({"one": ""}, "expected words on both sides")):
         assert why in refused(client.post("/translate", {**RIGHT, "glossary": wrong}), 400)
+
+
+def test_another_option_is_a_field_with_its_name(
+    client: Client, start: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class MoreFields(requests.Fields):
+        beam_size: int = 1
+
+    monkeypatch.setattr(requests, "Fields", MoreFields)
+    ask(client, "one", beam_size=7)
+    ask(client, "two")
+    assert [kind.options.beam_size for kind in start.models.kinds] == [7, None]
 
 
 def test_markup(client: Client) -> None:
