@@ -11,6 +11,7 @@ import yaml
 
 from nmt.cli.train import main
 from nmt.experiment import validation
+from nmt.training import dry_run
 from tests.conftest import data_section
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
@@ -60,12 +61,19 @@ def settings(corpus: Path) -> dict[str, Any]:
     }
 
 
+FEW = ("training.validate_every=1 update", "training.max_updates=3")
+"""Three updates and three validations: where their number makes no difference."""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Several would only wait for each other over products this small."""
+def _fast() -> Iterator[None]:
+    """Several threads would only wait for each other over products this small. A dry run times one update."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dry_run, "WARM_UP", 0)
+        patch.setattr(dry_run, "TIMED", 1)
+        yield
     torch.set_num_threads(before)
 
 

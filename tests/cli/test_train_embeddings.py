@@ -8,7 +8,7 @@ import torch
 from nmt.config import parse_config
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import Train, stop_at_validation
+from tests.cli.conftest import FEW, Train, stop_at_validation
 
 Capture = pytest.CaptureFixture[str]
 SOURCE, TARGET = "source_embedding.weight", "own_target_embedding.weight"
@@ -62,7 +62,7 @@ def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Tra
     optimizer = "training.optimizer={name: adamw, learning_rate: 0.02, weight_decay: 0.1}"
     settings = (optimizer, embeddings(source=path, freeze="true"), "training.keep_best=2", "training.average_best=2")
     assert train(tiny, tmp_path / "start", STILL, "training.max_updates=1", "training.precision=float32") == 0
-    assert train(tiny, output, *settings, "training.max_epochs=2") == 0
+    assert train(tiny, output, *settings, *FEW) == 0
     text = capsys.readouterr().err
     assert "parameters: 4,033, 700 of them frozen" in text
     assert "  source_embedding: 700, 700 of them frozen" in text
@@ -105,7 +105,7 @@ def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(
 ) -> None:
     """They are not read again, and need not be there; it ends like one that was not stopped, and says what it read."""
     path, output = vectors(tmp_path, *WORDS), tmp_path / "run"
-    settings = (embeddings(source=path, freeze="true"), "training.max_epochs=2")
+    settings = (embeddings(source=path, freeze="true"), *FEW)
     assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)

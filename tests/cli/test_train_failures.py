@@ -20,6 +20,8 @@ from nmt.training.averaging import whole_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
 from nmt.training.update import update as real_update
+from tests.cli.conftest import FEW
+from tests.cli.test_train import scripted_losses
 from tests.end_to_end.conftest import assert_same
 
 Train = Callable[..., int]
@@ -42,7 +44,7 @@ def test_memory_that_does_not_hold_validation(
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
 
     monkeypatch.setattr("nmt.experiment.validation.corpus_loss", short_of_memory)
-    assert train(tiny, tmp_path / "run") == 2
+    assert train(tiny, tmp_path / "run", *FEW) == 2
     said = complaint(capsys)
     assert "not enough memory for validation: lower decoding.batch_tokens" in said
     assert "data.max_length" not in said
@@ -80,22 +82,22 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, tiny: Path, t
     assert not (tmp_path / "run" / "best.safetensors").exists()
 
 
-@pytest.mark.parametrize(("epochs", "count", "power"), [(9, 3, 6), (1, 1, 7)])
+@pytest.mark.parametrize(("updates", "count"), [(9, 3), (1, 1)])
 def test_a_loss_beyond_that_of_guessing_is_a_failure(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, epochs: int, count: int, power: int
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, updates: int, count: int
 ) -> None:
     """After three validations in a row, or where training is over; resumed, it fails again and trains no more."""
-    settings = ("training.optimizer.learning_rate=1e6", f"training.max_epochs={epochs}")
+    settings = (*FEW, "training.optimizer.learning_rate=1e6", f"training.max_updates={updates}")
     assert train(tiny, tmp_path / "run", *settings) == 2
     said = complaint(capsys)
-    assert f"training diverged after update {9 * count} (epoch {count}, batch 9, " in said
-    assert re.search(rf"validation loss [\d.]+e\+0{power}(, 3 in a row)? above 2 × ln\(100\) = 9\.21, where", said)
+    assert f"training diverged after update {count} (epoch 1, batch {count}, " in said
+    assert re.search(r"validation loss [\d.]+e\+\d+(, 3 in a row)? above 2 × ln\(100\) = 9\.21, where", said)
     assert ("3 in a row" in said) == (count == 3)
     assert re.search(r"the best model so far is that of update \d+, loss", said)
     assert "finished" not in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
     before = state_of(tmp_path / "run").numbers
     assert train(tiny, tmp_path / "run", *settings, "--resume") == 2
-    assert f"training diverged after update {9 * count}" in complaint(capsys)
+    assert f"training diverged after update {count}" in complaint(capsys)
     assert state_of(tmp_path / "run").numbers == before
 
 
@@ -115,7 +117,7 @@ def test_a_loss_that_rises_from_the_best_is_no_failure(
     """As it does when a model learns its corpus by heart: only guessing is compared with, 2 × ln 100 = 9.21."""
     script = iter((2.0, 4.0, 6.0, 9.0, 9.0))
     monkeypatch.setattr("nmt.experiment.validation.corpus_loss", lambda *_: {"loss": next(script), "perplexity": 9.0})
-    assert train(tiny, tmp_path / "run", "training.max_epochs=5") == 0
+    assert train(tiny, tmp_path / "run", *FEW, "training.max_updates=5") == 0
 
 
 def test_a_validation_loss_that_is_no_number(
@@ -124,8 +126,8 @@ def test_a_validation_loss_that_is_no_number(
     monkeypatch.setattr(
         "nmt.training.corpus_loss.batch_loss", lambda *_, **__: BatchLoss(torch.tensor(0.0), torch.tensor(math.nan))
     )
-    assert train(tiny, tmp_path / "run") == 2
-    assert re.search(r"after update 9 \(epoch 1, .*learning rate 0\.02\): validation loss nan", complaint(capsys))
+    assert train(tiny, tmp_path / "run", *FEW) == 2
+    assert re.search(r"after update 1 \(epoch 1, .*learning rate 0\.02\): validation loss nan", complaint(capsys))
 
 
 def not_a_number_with_pair(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,19 +293,20 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
     output = tmp_path / "run"
 
     def damaged_before(*arguments: Any, **keywords: Any) -> Any:
-        damage(output / "checkpoints" / "update-00000027.safetensors")
+        damage(output / "checkpoints" / "update-00000003.safetensors")
         return whole_checkpoints(*arguments, **keywords)
 
+    scripted_losses(monkeypatch, 3.0, 2.0, 1.0, 0.5)
     monkeypatch.setattr("nmt.training.trainer.whole_checkpoints", damaged_before)
-    assert train(tiny, output, f"training.keep_best={count}", f"training.average_best={count}") == 0
+    assert train(tiny, output, *FEW, f"training.keep_best={count}", f"training.average_best={count}") == 0
     said = capsys.readouterr().err
-    assert re.search(r"warning: left out of the average: \S+/update-00000027\.safetensors: damaged", said)
-    assert "finished: 3 epochs" in said
+    assert re.search(r"warning: left out of the average: \S+/update-00000003\.safetensors: damaged", said)
+    assert "finished: 3 updates" in said
     origin = load_model(output).training
     if count == 2:
         assert "no average: it needs at least two of the best checkpoints, and 1 can be read" in said
-        assert origin["updates"] == 27
+        assert origin["updates"] == 3
         assert "average_of_updates" not in origin
     else:
-        assert "average of 2 checkpoints: loss" in said
-        assert origin.get("average_of_updates", [9, 18]) == [9, 18]
+        assert "average of 2 checkpoints: loss 0.5, better" in said
+        assert origin["average_of_updates"] == [1, 2]

@@ -12,7 +12,7 @@ import yaml
 from nmt.config import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import stop_at_validation
+from tests.cli.conftest import FEW, stop_at_validation
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def test_weights_architecture_and_subwords_are_inherited(
 
 
 def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:
-    assert train(short, tmp_path / "one", "training.max_epochs=1", "--init-from", trained) == 0
+    assert train(short, tmp_path / "one", *FEW, "--init-from", trained) == 0
     copy = tmp_path / "one" / "init_from.safetensors"
     assert train(tmp_path / "one" / "config.yaml", tmp_path / "two", "--init-from", copy) == 0
     for name in ("config.yaml", "best.safetensors"):
@@ -160,13 +160,11 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     tmp_path: Path,
     tiny: Path,
     corpus: Path,
-    trained: Path,
     train: Train,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
     """As when a project is moved or renamed, run and all: what is in the files counts, not their paths."""
-    kept = ("training.keep_best=2", "training.keep_last=2")
 
     def paths(folder: Path) -> list[str]:
         return [
@@ -178,25 +176,24 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     here = shutil.copytree(corpus, tmp_path / "corpus")
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(tiny, tmp_path / "before", *kept, *paths(here)) == 130
+        assert train(tiny, tmp_path / "before", *FEW, *paths(here)) == 130
     run = (tmp_path / "before").rename(tmp_path / "nachher ü")
     moved = here.rename(tmp_path / "verschoben ö")
-    assert train(tiny, run, *kept, *paths(moved)) == 2  # without --resume it is another configuration
+    assert train(tiny, run, *FEW, *paths(moved)) == 2  # without --resume it is another configuration
     assert "data.train.0.source" in capsys.readouterr().err
-    assert train(tiny, run, *kept, *paths(moved), "--resume", "seed=4") == 2
+    assert train(tiny, run, *FEW, *paths(moved), "--resume", "seed=4") == 2
     original = (moved / "train.de").read_bytes()
     (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
-    assert train(tiny, run, *kept, *paths(moved), "--resume") == 2
+    assert train(tiny, run, *FEW, *paths(moved), "--resume") == 2
     assert "no longer those that this run began with" in capsys.readouterr().err
     (moved / "train.de").write_bytes(original)
-    assert train(tiny, run, *kept, *paths(moved), "--resume") == 0
+    assert train(tiny, run, *FEW, *paths(moved), "--resume") == 0
     told = capsys.readouterr().err
     keys = "data.train.0.source, data.train.0.target, data.valid.source, data.valid.target"
     files = f"files at other paths, which must be the same as before: {keys}"
     assert f"warning: {run}: resumed with {files}\n" in told
     assert str(moved) not in (run / "config.yaml").read_text(encoding="utf-8")
-    mine, theirs = load_model(run / "best.safetensors").weights, load_model(trained / "best.safetensors").weights
-    assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
+    assert load_model(run).training["updates"] == 3
 
 
 def test_a_model_of_other_languages_is_warned_of(
@@ -225,7 +222,7 @@ def test_resuming_needs_no_vocabulary_of_the_first_model(
     output = tmp_path / "run"
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(short, output, "--init-from", tmp_path / "first") == 130
+        assert train(short, output, *FEW, "--init-from", tmp_path / "first") == 130
     words.unlink()
     assert train(output / "config.yaml", output, "--resume") == 0
 

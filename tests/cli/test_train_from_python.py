@@ -131,7 +131,7 @@ def test_one_training_at_a_time(tmp_path: Path, tiny: Path, monkeypatch: pytest.
 
     with monkeypatch.context() as patch:
         patch.setattr(validation, "corpus_loss", another)
-        nmt.train(tiny, settings={"training.max_epochs": 1}, output=tmp_path / "run", device="cpu")
+        nmt.train(tiny, settings={"training.max_updates": 1}, output=tmp_path / "run", device="cpu")
     assert not (tmp_path / "other").exists()
     nmt.train(tiny, settings={"training.max_updates": 1}, output=tmp_path / "other", device="cpu")
 
@@ -143,7 +143,7 @@ def test_paths_are_relative_to_the_current_folder(
     for language in ("en", "de"):
         Path(f"Übung: 😀.{language}").write_bytes(Path(f"train.{language}").read_bytes())
     texts = [{"source": Path("Übung: 😀.en"), "target": Path("Übung: 😀.de")}]
-    nmt.train(tiny, settings={"data.train": texts, "training.max_epochs": 1}, output=tmp_path / "run", device="cpu")
+    nmt.train(tiny, settings={"data.train": texts, "training.max_updates": 1}, output=tmp_path / "run", device="cpu")
     assert config_of(tmp_path / "run").data.train[0].source == corpus / "Übung: 😀.en"
     with pytest.raises(nmt.UserError, match=r"^--set data.train=none: given 'none'; allowed: a list"):
         nmt.train(tiny, settings={"data.train": "none"}, output=tmp_path / "run", resume=True, device="cpu")

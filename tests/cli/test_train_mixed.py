@@ -110,23 +110,13 @@ def test_a_model_learns_a_tag(
 
 def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture) -> None:
     config = without(tiny, tmp_path / "other.yaml", "model", subwords={"size": 50, "joint": False})
-    assert (
-        train(
-            config,
-            tmp_path / "run",
-            "training.vocabulary=new",
-            "training.max_updates=1",
-            "--dry-run",
-            "--init-from",
-            trained,
-        )
-        == 0
-    )
+    assert train(config, tmp_path / "run", "training.vocabulary=new", "--dry-run", "--init-from", trained) == 0
     told = capsys.readouterr().err
     assert "source vocabulary: " in told
     assert "target vocabulary: " in told
     assert " of 46 pieces are known to the model, " in told
-    assert train(config, tmp_path / "run", "training.vocabulary=new", "--init-from", trained) == 0
+    new = ("training.vocabulary=new", "training.max_updates=1", "--init-from", trained)
+    assert train(config, tmp_path / "run", *new) == 0
     assert load_model(tmp_path / "run").sizes == (50, 50)
     assert train(config, tmp_path / "same", "--init-from", trained) == 2
     assert "subwords.size: 100 in the model, 50 here" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_one_file_is_enough(tmp_path: Path, train: Train, capsys: Capture) -> No
     """Without the vocabularies the model translates, scores and is fine-tuned; its run needs them to be resumed."""
     write_corpus(tmp_path)
     config, output = config_of(tmp_path), tmp_path / "run"
-    assert train(config, output) == 0
+    assert train(config, output, "training.max_updates=2") == 0
     model = load_model(output)
     vocabularies = [tmp_path / f"{side}.vocab" for side in ("source", "target")]
     assert model.sizes == tuple(len(list(read_lines(path))) + 1 for path in vocabularies)  # <pad>
@@ -61,7 +61,7 @@ def test_one_file_is_enough(tmp_path: Path, train: Train, capsys: Capture) -> No
     target.write_text("der Hund sieht den Kater .\n\nder Hund hört .\n", encoding="utf-8")
     files = ["--source", str(source), "--target", str(target)]
     assert score.main(["--model", str(output), *files, "--device", "cpu"]) == 0
-    assert train(config, output, "--resume") == 2
+    assert train(config, output, "training.max_updates=2", "--resume") == 2
     assert "subwords.source_vocabulary" in capsys.readouterr().err
     tuned = tmp_path / "tuned.yaml"
     values = {

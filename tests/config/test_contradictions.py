@@ -50,6 +50,16 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
     [
         (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
         (WATCHED % "w", "data.watch.0", "source and target are the same file"),
+        (
+            WATCHED.replace("watch: [", "watch: [{name: old, source: u, target: v}, ") % "z",
+            "data.watch.1.name",
+            "old is the name of data.watch.0, too; give each its own",
+        ),
+        (
+            f"{WATCHED % 'z'}\n" + training("validation: {retain: {corpus: odl, metric: loss, tolerance: 0.0}}"),
+            "training.validation.retain.corpus",
+            "no corpus in data.watch is named odl; names there: old",
+        ),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
         (
             TAGGED.replace("<BT>", "<s>") + training("log_every: 9"),
