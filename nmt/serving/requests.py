@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, FailFast, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, from_json
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import File, FormParser, parse_options_header
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 100  # of a form
 MOST_WEIGHTS = 1_000_000  # of alignments, if a line becomes as many words as it has; 50 times what is usual
+MOST_TERMS = 10_000  # of a glossary
 MOST_SHOWN = 40  # characters of a value, in messages
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 EXTENSIONS = sorted({".txt", *(extension for kind in FORMATS.values() for extension in kind.extensions)})
@@ -51,8 +52,8 @@ def _texts(value: object) -> object:
 
 
 def _glossary(terms: object) -> object:
-    if not isinstance(terms, dict):
-        raise ValueError("must be an object of terms and their translations")
+    if not isinstance(terms, dict) or len(terms) > MOST_TERMS:
+        raise ValueError(f"must be an object of at most {MOST_TERMS} terms and their translations")
     return Glossary(terms, warn=lambda why: None)  # the log would say what somebody has sent
 
 
@@ -78,7 +79,10 @@ class Texts(BaseModel):
 
 
 class Fields(Texts):
-    """The fields of POST /translate. One with the name of one of TranslationOptions is handed on as it is."""
+    """The fields of POST /translate. One with the name of one of TranslationOptions is handed on as it is.
+
+    A list stops at its first mistake, of which a body has room for a million.
+    """
 
     source: str = Field(description="The code of a language, or auto.")
     target: str = Field(description="The code of a language.")
@@ -88,6 +92,7 @@ class Fields(Texts):
     glossary: Annotated[Any, BeforeValidator(_glossary), WithJsonSchema(TERMS)] = Field(
         None, description="Terms and their translations, instead of those that the server has."
     )
+    forbidden: Annotated[list[str], FailFast()] = Field([], description="Words and phrases that no translation has.")
 
 
 class Kind(NamedTuple):

@@ -134,15 +134,30 @@ def test_alignments(client: Client) -> None:
     assert ask(client, ["six"], alignments="true") == {"translatedText": ["xis"], "alignments": [[other]]}
 
 
-def test_a_glossary_for_one_request(client: Client, start: Served) -> None:
-    """It is an option of the translator, as every field is that has an option's name."""
-    ask(client, "one", glossary={"one": "eins"})
+def test_options_for_one_request(client: Client, start: Served) -> None:
+    """Every field that has the name of an option of the translator is that option."""
+    ask(client, "one", glossary={"one": "eins"}, forbidden=["zwei"])
     ask(client, "two", glossary=None)
-    chosen = [kind.options.glossary for kind in start.models.kinds]
-    assert chosen[0].all_translations == ["eins"]
-    assert chosen[1] is None
-    for wrong, why in (("one", "must be an object of terms"), ({"one": ""}, "expected words on both sides")):
-        assert why in refused(client.post("/translate", {**RIGHT, "glossary": wrong}), 400)
+    first, second = (kind.options for kind in start.models.kinds)
+    assert first.glossary is not None
+    assert first.glossary.translations("one") == ["eins"]
+    assert first.forbidden == ("zwei",)
+    assert (second.glossary, second.forbidden) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"glossary": "one"}, "Invalid request: glossary parameter must be an object of at most 10000 terms"),
+        ({"glossary": {f"a{number}": "b" for number in range(10_001)}}, "Invalid request: glossary parameter must be"),
+        ({"glossary": {"one": ""}}, "glossary: 'one' is to be ''; expected words on both sides"),
+        ({"forbidden": "one"}, "Invalid request: forbidden parameter Input should be a valid list"),
+        ({"forbidden": ["a", " "]}, "`forbidden` is "),
+    ],
+)
+def test_wrong_options(start: Served, changes: dict[str, object], why: str) -> None:
+    client = start(limits=Limits())
+    assert refused(client.post("/translate", {**RIGHT, **changes}), 400).startswith(why)
 
 
 def test_another_option_is_a_field_with_its_name(
