@@ -13,7 +13,6 @@ from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
 from nmt.serving.limits import Pair
 from nmt.serving.models import Served
-from nmt.serving.requests import Kind
 from tests.known_model import save_known_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
@@ -94,7 +93,7 @@ def test_into_a_script_without_spaces(tmp_path: Path, html: str, expected: str) 
     assert translate_document(translator, html, format="html") == expected
     served = Served({Pair("en", "de"): translator}, rules={Pair("en", "de"): "en"})
     document = read_document(html, format="html")
-    answers = served.translate(document.lines, Kind(Pair("en", "de"), 1, True))
+    answers = served.translate(document.lines, served.kind(Pair("en", "de"), alignments=True))
     assert document.written([best for best, *_ in answers]) == expected
 
 
