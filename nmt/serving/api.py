@@ -300,7 +300,7 @@ class Service:
                 "language": {side: {"code": code, "name": name_of(code)} for side, code in first.items()},
                 "suggestions": False,
                 "filesTranslation": True,
-                "supportedFilesFormat": EXTENSIONS,
+                "supportedFilesFormat": list(EXTENSIONS),
                 "languageDetection": self.detector is not None,
                 "pairs": pairs,
             }

@@ -23,7 +23,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.languages import name_of
 from nmt.documents.document import read_document
-from nmt.documents.formats import FORMATS, Document, Format, likely_format
+from nmt.documents.formats import FORMATS, Document, Format
 from nmt.errors import UserError, collected, refuse, shortened
 from nmt.serving.detection import PACKAGE, Detected, Detector
 from nmt.serving.limits import Limits, Pair, distance, matching
@@ -36,7 +36,10 @@ MOST_WEIGHTS = 1_000_000  # of alignments, if a line becomes as many words as it
 MOST_TERMS = 10_000  # of a glossary
 MOST_SHOWN = 40  # characters of a value, in messages
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
-EXTENSIONS = sorted({".txt", *(extension for kind in FORMATS.values() for extension in kind.extensions)})
+EXTENSIONS: dict[str, Format] = {  # of files, with their formats
+    ".txt": "text",
+    **{extension: name for name, kind in FORMATS.items() for extension in kind.extensions},
+}
 AUTO = "auto"  # in place of a source language
 OPTIONS = {field.name for field in dataclasses.fields(TranslationOptions)}
 TERMS = {"type": "object", "additionalProperties": {"type": "string"}}  # of JSON Schema
@@ -211,7 +214,7 @@ def read_file_request(
     name = shortened(path.name, MOST_SHOWN)
     file.file_object.seek(0)
     text = text_of(file.file_object, name=name).removeprefix("\ufeff")
-    fields = {**raw, "q": text, "format": likely_format(path, []), "alternatives": None, "alignments": None}
+    fields = {**raw, "q": text, "format": EXTENSIONS[path.suffix.lower()], "alternatives": None, "alignments": None}
     limits = dataclasses.replace(limits, characters=limits.characters * limits.texts)
     return read_request(fields, models, limits, detector, name=name), path
 

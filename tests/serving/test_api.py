@@ -236,7 +236,7 @@ RIGHT = {"q": "one", "source": "en", "target": "de"}
         ({"source": 1}, "Invalid request: source parameter Input should be a valid string"),
         ({"source": "de", "target": "fr"}, "French (fr) is not available as a target language from German (de)"),
         ({"target": "x" * 99}, f"{'x' * 40}... is not supported"),
-        ({"format": "pdf"}, "pdf format is not supported; supported: text, html, srt, vtt"),
+        ({"format": "pdf"}, "pdf format is not supported; supported: text, html"),
         ({"format": "srt"}, "q"),
         ({"format": "html", "alignments": True}, "alignments go with format text, not html"),
         (
