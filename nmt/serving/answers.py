@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nmt.documents.formats import Document
 from nmt.serving.requests import Request
 
 if TYPE_CHECKING:
@@ -19,17 +20,17 @@ def written(request: Request, translations: "Sequence[Sequence[Translation]]") -
     if request.detected is not None:
         answer["detectedLanguage"] = [request.detected._asdict()] * len(texts)
     if request.kind.options.n_best > 1:
-        alternatives = [
-            [document.written(_nth(lines, number)) for number in range(1, max(map(len, lines), default=1))]
-            for document, lines in texts
-        ]
-        answer["alternatives"] = [
-            [text for text in dict.fromkeys(others) if text not in ("", best)]
-            for others, best in zip(alternatives, answer["translatedText"], strict=True)
-        ]
+        answer["alternatives"] = [_alternatives(document, lines) for document, lines in texts]
     if request.kind.weights:
         answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
     return answer if request.is_list else {name: values[0] for name, values in answer.items()}
+
+
+def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]") -> list[str]:
+    """The other translations of a document, each once, and none that is empty."""
+    most = max(map(len, lines), default=1)
+    _, *others = dict.fromkeys(document.written(_nth(lines, number)) for number in range(most))
+    return [text for text in others if text]
 
 
 def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> "list[Translation]":
