@@ -60,6 +60,9 @@ NAMES = {
 
 # What sentencex has rules of its own for that NAMES does not have
 _MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
+# What writes ordinal numbers with a period
+WITH_ORDINALS = frozenset(("bs", "cs", "da", "de", "et", "eu", "fi", "fo", "hr", "hu", "is", "lb", "lv", "nb", "nn"))
+WITH_ORDINALS |= {"no", "pl", "sk", "sl", "sr", "tr"}
 UNKNOWN_RULES = "a language without rules of its own; sentences end by those of English, or of a related one"
 
 

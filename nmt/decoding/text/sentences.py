@@ -8,18 +8,42 @@ first use. It knows lines and languages; it knows no subwords and no models.
 import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
+from unicodedata import combining, normalize
 
+from nmt.data.words import has_finer
+from nmt.decoding.text.languages import WITH_ORDINALS
 from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
-ENDS = ".!?…。！？؟۔।॥།။።։"  # marks at the end of a sentence, in many scripts
+_OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
+ENDS = "".join(
+    (".!?…", *_OUTSIDE_WORDS)
+)  # marks at the end of a sentence, in many scripts; the first also in words: Python.Org
 _CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.DOTALL)
-_SPACE = re.compile(r"[^\S\n]")
+_SPACE, _BLANK_LINES = re.compile(r"[^\S\n]"), re.compile(r"\n[^\S\n]+(?=\n)")
 _LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
+_NEAR = 40  # characters around the end of a sentence that tell whether it is one
+
+_CLOSING = "\"'”’»)]}」』"
+_GOES_ON = re.compile(r"[,;:)\]}]")  # begins no sentence
+_FIRST = re.compile(r"[\s\"'“”„«»‘’(\[¿¡–—-]*(\w)")  # the first letter or digit of a sentence
+_ITEM = re.compile(r"(?<!\S)(?:[^\w\s]\s?)?(\d{1,3}|[a-z])[.)]+(?=\s|\Z)")  # 2. or b) or • 2. or ⁃2.)
+_LAST_ITEM = re.compile(rf"{_ITEM.pattern}\s*\Z")
+_LOWER_ITEM = re.compile(r"\(?(?:[a-z]|[ivxl]{1,5})(?:\.?\)|\.\s)")
+_FRAGMENT = re.compile(r"[\W\d_]*(?:[A-Za-z][.)]+\W*)?")  # no letters, or A. alone
+_ORDINAL = re.compile(r"(?<![^\s(–-])\d{1,2}\.\Z")  # as in: die 1. Liga
+_TITLE = re.compile(r"(?<!\w)[^\W\d_]{1,4}[°º]?\.\Z")  # before a number, as in: Vol. 2
+# Seen without a list, in a text without accents: M.; т.е., t.ex. and z. B.; words without vowels, of which r and l are
+# two in the middle of a word: Dr., str. and tzv., but not smrt. or 5 kg.
+_CONSONANTS = "b-df-hjkmnp-qstv-xzбвгджзкмнпстфхцчшщ"
+_ABBREVIATION = re.compile(
+    r"(?<![\w°])(?:[^\W\d_a-zα-ωа-џ]|[^\W\d_](?:[^\W\d_]?\.[^\W\d_]{1,3}|\. [^\W\d_]))\.\Z|"
+    rf"(?<!\d )(?<![^\s('«„“])(?i:[{_CONSONANTS}lrлр])[{_CONSONANTS}]{{0,2}}[{_CONSONANTS}lrлр]\.\Z"
+)
 
 
 class Sentence(NamedTuple):
@@ -70,25 +94,59 @@ def checked_language(name: str) -> str:
 def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list[Sentence]:
     """The sentences of a line by the rules of the language with this code; none of a blank one.
 
-    `whole_words`: only where there is white space between them.
+    sentencex says where they may end, and `_is_end` where that is one. What has no letters goes to the next sentence if
+    it is a number, else to the one before. `whole_words`: only where there is white space between them.
     """
-    sentences: list[Sentence] = []
-    place = end = 0
-    for part in _parts(_SPACE.sub(" ", line), language):  # as long as before: it fails at some wider spaces
-        text = line[place : place + len(part)]
-        start, place = place + len(text) - len(text.lstrip()), place + len(text)
-        text = text.strip()
-        if text and sentences and whole_words and start == end:
-            start = sentences.pop().start
-            text = line[start : end + len(text)]
-        if text:
-            sentences.append(Sentence(text, start))
-            end = start + len(text)
-    return sentences
+    text = _BLANK_LINES.sub(lambda match: "\n" * len(match[0]), _SPACE.sub(" ", line))  # as long as before
+    parts = list(_parts(text, language))
+    stops = accumulate(map(len, parts))
+    places = [stop - len(part.lstrip()) for part, stop in zip(parts, stops, strict=True) if part.strip()]
+    starts = places[:1]
+    for place in places[1:]:
+        start, near = starts[-1], text[max(0, place - _NEAR) : place]
+        space = near[len(near.rstrip()) :]
+        if space.count("\n") > 1:
+            starts.append(place)
+        elif place - start < _NEAR and _FRAGMENT.fullmatch(text, start, place):
+            if space and len(starts) > 1 and not any(map(str.isalnum, text[start:place])):
+                starts[-1] = place
+        elif (item := _next_item(text, start, place)) is not None:
+            starts.append(item)
+        elif (space or not whole_words) and _is_end(text, start, place, language):
+            starts.append(place)
+    if len(starts) > 1 and _FRAGMENT.fullmatch(text, starts[-1]):
+        starts.pop()
+    return [Sentence(line[start:stop].rstrip(), start) for start, stop in pairwise([*starts, len(line)])]
+
+
+def _next_item(text: str, start: int, place: int) -> int | None:
+    """Where the item of a list begins whose number ends before `place`, and is the next after that at `start`."""
+    first, item = _ITEM.match(text, start), _LAST_ITEM.search(text, max(start, place - _NEAR), place)
+    if first is None or item is None:
+        return None
+    following = str(int(first[1]) + 1) if first[1].isdigit() else chr(ord(first[1]) + 1)
+    return item.start() if item[1] == following else None
+
+
+def _is_end(text: str, start: int, place: int, language: str) -> bool:
+    """Whether the sentence that begins at `start` ends before `place`, as sentencex says."""
+    near, after = text[max(start, place - _NEAR) : place], text[place : place + _NEAR]
+    before, first = near.rstrip(), _FIRST.match(after)
+    if near == before and not (before.rstrip(_CLOSING).endswith(_OUTSIDE_WORDS) or has_finer(after[0])):
+        return False
+    if _GOES_ON.match(after) or (first and first[1].islower() and not _LOWER_ITEM.match(after)):
+        return False
+    if language in WITH_ORDINALS and _ORDINAL.search(before):
+        return False
+    if after[0].isdigit() and (title := _TITLE.search(before)) and title[0][0].isupper():
+        return False
+    if language == "en":  # of which sentencex knows more
+        return True
+    return not _ABBREVIATION.search("".join(letter for letter in normalize("NFD", before) if not combining(letter)))
 
 
 def _parts(text: str, language: str) -> Iterator[str]:
-    """The text cut after each sentence and the white space that follows it."""
+    """The text cut after each sentence and the white space that follows it, by sentencex."""
     from sentencex import segment
 
     start = 0
