@@ -14,27 +14,29 @@ from pathlib import Path
 from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_among
 from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
+from nmt.decoding.text.word_scores import WordScores
 from nmt.errors import UserError, collected
 from nmt.evaluation.alignment_plot import MISSING, check_plots, plot_alignment, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
 
 DECIMALS = 4  # of a weight in JSON
-FILES = ("alignments", "soft_alignments")
-ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for alignments
+FILES = ("alignments", "soft_alignments", "word_scores")
+ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for what is written beside translations
 
 _warned: set[Path] = set()  # folders of pictures with characters that no font has
 
-WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
+WriteAlignments = Callable[[Sequence[SoftAlignment], Sequence[WordScores]], None]
 
 
 @dataclass(frozen=True)
 class AlignmentOutputs:
-    """Where alignments go, under the names of the options."""
+    """Where alignments, and the scores of words, go, under the names of the options."""
 
     alignments: str | None = None
     soft_alignments: str | None = None
     plot_alignments: Path | None = None
+    word_scores: str | None = None
 
     @property
     def files(self) -> dict[str, str]:
@@ -42,8 +44,8 @@ class AlignmentOutputs:
         return {name: output for name in FILES if (output := getattr(self, name)) is not None}
 
     def __bool__(self) -> bool:
-        """Whether anything is to be written."""
-        return bool(self.files) or self.plot_alignments is not None
+        """Whether alignments are to be written."""
+        return (self.alignments or self.soft_alignments or self.plot_alignments) is not None
 
     def check(self, problems: list[str], *, others: Files) -> None:
         """Find out whether alignments can be written, and would overwrite none of the `others`."""
@@ -64,16 +66,18 @@ class AlignmentOutputs:
         output. Files appear complete or not at all."""
         with ExitStack() as stack:
             files = {name: stack.enter_context(opened_for_writing(output)) for name, output in self.files.items()}
-            hard, soft = (files.get(name) for name in FILES)
+            hard, soft, words = (files.get(name) for name in FILES)
             folder = self.plot_alignments
             plot = None if folder is None else stack.enter_context(_plots(folder, program, first))
 
-            def write(alignments: Sequence[SoftAlignment]) -> None:
+            def write(alignments: Sequence[SoftAlignment], scores: Sequence[WordScores]) -> None:
                 for alignment in alignments:
                     if hard is not None:
                         hard.write(f"{pharaoh(alignment.links)}\n".encode())
                     if soft is not None:
                         soft.write(f"{_json(alignment)}\n".encode())
+                if words is not None:
+                    words.write("".join(f"{_scores_json(of_line)}\n" for of_line in scores).encode())
                 if plot is not None:
                     plot(alignments)
 
@@ -93,7 +97,7 @@ def _check_folder(folder: Path, *, taken: Files) -> None:
 
 
 @contextmanager
-def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
+def _plots(folder: Path, program: str, first: int) -> Iterator[Callable[[Sequence[SoftAlignment]], None]]:
     """A function that draws the first of the alignments; it warns once of characters that no font has."""
     try:
         folder.mkdir(exist_ok=True)
@@ -125,3 +129,8 @@ def _json(alignment: SoftAlignment) -> str:
     weights = [[round(weight, DECIMALS) for weight in row] for row in alignment.weights.tolist()]
     texts = {"source": _with_end(alignment.source_words), "target": alignment.target_words, "attention": weights}
     return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+
+
+def _scores_json(scores: WordScores) -> str:
+    rounded = {"scores": [round(score, DECIMALS) for score in scores.scores], "end": round(scores.end, DECIMALS)}
+    return json.dumps({"words": scores.words, **rounded}, ensure_ascii=False, separators=(",", ":"))

@@ -156,7 +156,7 @@ def _score(request: Request) -> None:
                 tokens += scored.tokens
                 divisor = max(scored.tokens, 1) if request.options.normalize else 1
                 file.write(f"{scored.log_probability / divisor:.4f}\n".encode())
-                write_alignments([] if scored.alignment is None else [scored.alignment])
+                write_alignments([] if scored.alignment is None else [scored.alignment], [])
     _report(request, tokens, log_probability)
 
 

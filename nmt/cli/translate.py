@@ -126,6 +126,12 @@ def parser() -> Parser:
         "anyway",
     )
     output.add_argument(
+        "--word-scores",
+        metavar="FILE",
+        help="write how sure the model is of each word, a line of JSON for each line of the output: words, as the "
+        "model has written them, scores (the log-probability of each, summed over its pieces), and that of the end",
+    )
+    output.add_argument(
         "--flush",
         action="store_true",
         help="translate each line by itself and write it before the next one is read (default: lines that are there "

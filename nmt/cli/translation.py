@@ -184,14 +184,15 @@ class _NumberedLines:
 def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> None:
     """Write translations, starting with that of line `first`, to `files`."""
     n_best = request.options.n_best
-    hard, soft = (files.get(kind) for kind in FILES)
-    outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
+    outputs = AlignmentOutputs(
+        **{kind: files.get(kind) for kind in FILES}, plot_alignments=request.alignments.plot_alignments
+    )
     with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
         for index, hypotheses in enumerate(translations, first):
             file.write(_written(index, hypotheses, n_best=n_best, scores=request.scores).encode("utf-8"))
             file.flush()
-            alignments = (hypothesis.soft_alignment for hypothesis in hypotheses)
-            write_alignments([alignment for alignment in alignments if alignment is not None])
+            alignments = [one.soft_alignment for one in hypotheses if one.soft_alignment is not None]
+            write_alignments(alignments, [one.word_scores for one in hypotheses if one.word_scores is not None])
 
 
 def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:

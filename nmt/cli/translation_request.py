@@ -69,7 +69,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     beside = {keyword: path for name, keyword in BESIDE.items() if (path := getattr(options, name)) is not None}
-    alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
+    alignments = AlignmentOutputs(**{name: getattr(options, name) for name in ALIGNMENTS})
     how = _read_how(options, processes, problems, alignments=bool(alignments))
     models = read_models(vars(options), problems, processes.own_device)
     _check_outputs(options, models, alignments, problems)
@@ -115,7 +115,8 @@ def _read_how(
     how = TranslationOptions()
     with collected(problems):
         values = translation_values(vars(options), problems)
-        how = TranslationOptions(**values, split_sentences=split, glossary=glossary, alignments=alignments)
+        values |= {"alignments": alignments, "word_scores": options.word_scores is not None}
+        how = TranslationOptions(**values, split_sentences=split, glossary=glossary)
         # The words of a document are aligned in any case, to put tags where they belong.
         used = how if options.format in (None, "text") else replace(how, alignments=True)
         problems += used.contradictions(constraints=options.constraints is not None)

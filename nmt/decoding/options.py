@@ -115,6 +115,10 @@ class TranslationOptions(_Decoding):
     made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
     vocabulary has a `joiner`. `finer_alignment` has the links of what pieces stand for in scripts without spaces."""
 
+    word_scores: bool = False
+    """Fill in `word_scores`: the model's log-probability of each word, as it has written it. A number close to 0 means
+    that it was sure. Before `replace_unknown` replaces them, unknown words are "⁇"."""
+
     alignment_step: AlignmentStep = "this"
     """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,
     a_t; next: that of the step after it, which reads the word, a_{t+1}. Luong, Pham & Manning (2015), footnote 14, take

@@ -25,6 +25,7 @@ from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
+from nmt.decoding.text.word_scores import WordScores, joined_scores, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
@@ -39,6 +40,7 @@ class Translation(NamedTuple):
     soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
     ids: Sequence[int] = ()  # of the pieces
     finer_alignment: SoftAlignment | None = None  # the same of finer words; None without a script without spaces
+    word_scores: WordScores | None = None  # None where they were not asked for
 
 
 class Written(NamedTuple):
@@ -49,6 +51,7 @@ class Written(NamedTuple):
     text: str
     alignment: SoftAlignment | None
     finer: SoftAlignment | None = None  # the same, except in scripts without spaces
+    scores: WordScores | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,7 @@ class Writer:
 
     def _nothing(self, line: str) -> Translation:
         """The translation of a line without pieces, which is blank, or has only words for which there are none."""
-        nothing = Translation("", 0.0, [])
+        nothing = Translation("", 0.0, [], word_scores=WordScores([], [], 0.0) if self.options.word_scores else None)
         words = self.vocabularies.source.whole_words(line).split()
         alignment = SoftAlignment(words, [], [], [])
         return _aligned(nothing, alignment, alignment) if self.options.alignments else nothing
@@ -128,9 +131,14 @@ class Writer:
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
         given = as_given(spelled, segment.prefix, target)
         text = given.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
-        if weights is None or not self.options.alignments:
-            return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
+        scores = None
+        if self.options.word_scores:
+            written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
+            written.words[:] = [word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in written.words]
+            scores = word_scores(hypothesis.totals, hypothesis.log_probability, written)
+        if weights is None or not self.options.alignments:
+            return Written(segment, hypothesis, text, None, scores=scores)
 
         def aligned(of_line: PieceWords, cut: Callable[[str], list[str]], *, finer: bool) -> SoftAlignment:
             part = of_line.part(segment.first, len(segment.source))
@@ -147,7 +155,7 @@ class Writer:
         alignment = aligned(of_line, str.split, finer=False)
         is_finer = finer_of_line is not of_line or has_finer(text)
         finer = aligned(finer_of_line, finer_words, finer=True) if is_finer else alignment
-        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()), finer)
+        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()), finer, scores)
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -195,6 +203,7 @@ class Writer:
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
             self.vocabularies.target.pieces(ids),
             ids=ids,
+            word_scores=joined_scores([part.scores for part in parts if part.scores]) if parts[0].scores else None,
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]
         finer = [part.finer for part in parts if part.finer is not None]

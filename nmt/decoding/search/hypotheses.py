@@ -1,6 +1,6 @@
 """What a search works with and what it returns: a model's step from token to token, and finished hypotheses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ class Hypothesis(NamedTuple):
     score: float  # log_probability / penalty(length with END) + supplement
     log_probability: float  # summed over the tokens and END
     supplement: float = 0.0  # what was added to the score for how it ends
+    totals: Sequence[float] = ()  # the log-probability summed up to each token, without END
 
 
 def penalty(length: int, length_penalty: LengthPenalty) -> float:

@@ -93,7 +93,7 @@ def search(
             lanes.supplements = cache(partial(supplement, state))
         live, tokens, origins, ending = policy.choose(lanes, log_probabilities)
         lanes.finish(ending)
-        lanes.write(tokens, origins)
+        lanes.write(live, tokens, origins)
 
         lanes.live, some_done = live, False
         if lanes.some_finished or some_at_limit:
@@ -170,6 +170,7 @@ class Lanes:
         self.supplements: Callable[[], Tensor] | None = None  # of the present hypotheses: (active × width,)
         self.tokens = torch.empty(len(table), len(limits), beam_size, dtype=torch.long, device=device)
         self.origins = torch.empty_like(self.tokens)
+        self.totals = torch.empty_like(self.tokens, dtype=torch.float64)
         self.some_finished = False
         self.ended = torch.zeros(len(limits), dtype=torch.long, device=device)  # how many hypotheses have
         self.scores = torch.full((len(limits), n_best), NEVER, dtype=torch.float64, device=device)
@@ -178,10 +179,11 @@ class Lanes:
         self.lengths = torch.zeros(len(limits), n_best, dtype=torch.long, device=device)
         self.places = torch.zeros_like(self.lengths)
 
-    def write(self, tokens: Tensor, origins: Tensor) -> None:
+    def write(self, live: Tensor, tokens: Tensor, origins: Tensor) -> None:
         """Note the hypotheses that live on after the present step."""
         self.tokens[self.time, self.active, : tokens.size(1)] = tokens
         self.origins[self.time, self.active, : tokens.size(1)] = origins
+        self.totals[self.time, self.active, : tokens.size(1)] = live
 
     def finish(self, ending: Ending | None, part: slice = ALL) -> None:
         """Note the hypotheses that end in the present step, in the lanes `part` of the active ones.
@@ -231,16 +233,18 @@ class Lanes:
         """The n-best of each lane, best first. The back-pointers of all are followed at once, from the last step on."""
         lengths, places = self.lengths.cpu(), self.places.cpu()
         longest = int(lengths.max())
-        written, origins = self.tokens[:longest].cpu(), self.origins[:longest].cpu()
+        written, origins, summed = (part[:longest].cpu() for part in (self.tokens, self.origins, self.totals))
         tokens = torch.zeros(*lengths.shape, longest, dtype=torch.long)
+        totals = torch.zeros(*lengths.shape, longest, dtype=torch.float64)
         for time in reversed(range(longest)):
             tokens[:, :, time] = written[time].gather(1, places)
+            totals[:, :, time] = summed[time].gather(1, places)
             places = torch.where(lengths > time, origins[time].gather(1, places), places)
-        columns = (tokens, lengths, self.scores, self.log_probabilities, self.added)
+        columns = (tokens, lengths, self.scores, self.log_probabilities, self.added, totals)
         return [
             [
-                Hypothesis(ids[:length], score, log_probability, added)
-                for ids, length, score, log_probability, added in zip(*lane, strict=True)
+                Hypothesis(ids[:length], score, log_probability, added, sums[:length])
+                for ids, length, score, log_probability, added, sums in zip(*lane, strict=True)
                 if score > NEVER
             ]
             for lane in zip(*(column.tolist() for column in columns), strict=True)

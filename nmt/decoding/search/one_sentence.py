@@ -40,7 +40,7 @@ def search_one(
     log-probabilities.
     """
     max_length, device = int(max_lengths), max_lengths.device
-    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    live: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]  # their totals, tokens, and earlier totals
     finished = [Hypothesis([], NEVER, NEVER)] * n_best
     ended = 0
     tokens = torch.tensor([BEGIN], device=device)
@@ -48,16 +48,16 @@ def search_one(
     for length, penalty in enumerate(table, 1):
         log_probabilities, state = step(tokens, state)
         if rules:
-            written = torch.tensor([words for _, words in live], dtype=torch.long, device=device)
+            written = torch.tensor([words for _, words, _ in live], dtype=torch.long, device=device)
             log_probabilities = under_rules(log_probabilities, written, torch.zeros_like(tokens), rules)
         if length == max_length:
             only_end(log_probabilities, torch.ones(len(live), dtype=torch.bool, device=device))
-        choices = best_choices([total for total, _ in live], log_probabilities, 2 * beam_size, length)
+        choices = best_choices([total for total, _, _ in live], log_probabilities, 2 * beam_size, length)
         if ending := [choice for choice in choices[:beam_size] if choice[2] == END]:
             added = [0.0] * len(live) if supplement is None else supplement(state).tolist()
             for total, origin, _ in ending:
                 score = total / penalty + added[origin]
-                finished.append(Hypothesis(live[origin][1], score, total, added[origin]))
+                finished.append(Hypothesis(live[origin][1], score, total, added[origin], live[origin][2]))
             finished = sorted(finished, key=lambda hypothesis: -hypothesis.score)[:n_best]
             ended += len(ending)
         choices = [choice for choice in choices if choice[2] != END][:beam_size]
@@ -75,7 +75,7 @@ def search_one(
         origins = [origin for _, origin, _ in choices]
         if origins != list(range(len(live))):
             state = state.select(torch.tensor([origins], device=device))
-        live = [(total, [*live[origin][1], token]) for total, origin, token in choices]
+        live = [(total, [*live[origin][1], token], [*live[origin][2], total]) for total, origin, token in choices]
         tokens = torch.tensor([token for _, _, token in choices], device=device)
     return [[hypothesis for hypothesis in finished if hypothesis.score > NEVER]]
 
