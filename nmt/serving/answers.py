@@ -9,7 +9,7 @@ from nmt.serving.requests import Request
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
 
-DIGITS = 4  # of a weight of an alignment
+DIGITS = 4  # of weights and log-probabilities
 
 
 def written(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
@@ -23,7 +23,16 @@ def written(request: Request, translations: "Sequence[Sequence[Translation]]") -
         answer["alternatives"] = [_alternatives(document, lines) for document, lines in texts]
     if request.kind.weights:
         answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
+    if request.kind.options.word_scores:
+        answer["wordScores"] = [[_word_scores(line[0]) for line in lines] for _, lines in texts]
     return answer if request.is_list else {name: values[0] for name, values in answer.items()}
+
+
+def _word_scores(translation: "Translation") -> dict[str, Any]:
+    """The words of a translation and their log-probabilities, and that of the end."""
+    assert translation.word_scores is not None
+    words, scores, end = translation.word_scores
+    return {"words": words, "scores": [round(score, DIGITS) for score in scores], "end": round(end, DIGITS)}
 
 
 def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]") -> list[str]:

@@ -41,6 +41,7 @@ EXTENSIONS: dict[str, Format] = {  # of files, with their formats
     **{extension: name for name, kind in FORMATS.items() for extension in kind.extensions},
 }
 AUTO = "auto"  # in place of a source language
+OF_TEXTS = ("alternatives", "alignments", "word_scores")  # what the answer to a file has no room for
 OPTIONS = {field.name for field in dataclasses.fields(TranslationOptions)}
 TERMS = {"type": "object", "additionalProperties": {"type": "string"}}  # of JSON Schema
 
@@ -96,6 +97,7 @@ class Fields(Texts):
         None, description="Terms and their translations, instead of those that the server has."
     )
     forbidden: Annotated[list[str], FailFast()] = Field([], description="Words and phrases that no translation has.")
+    word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")
 
 
 class Kind(NamedTuple):
@@ -214,7 +216,7 @@ def read_file_request(
     name = shortened(path.name, MOST_SHOWN)
     file.file_object.seek(0)
     text = text_of(file.file_object, name=name).removeprefix("\ufeff")
-    fields = {**raw, "q": text, "format": EXTENSIONS[path.suffix.lower()], "alternatives": None, "alignments": None}
+    fields = {**raw, "q": text, "format": EXTENSIONS[path.suffix.lower()], **dict.fromkeys(OF_TEXTS)}
     limits = dataclasses.replace(limits, characters=limits.characters * limits.texts)
     return read_request(fields, models, limits, detector, name=name), path
 

@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.word_scores import WordScores
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
@@ -35,12 +36,13 @@ class Written(NamedTuple):
     alignment: list[tuple[int, int]] | None = None
     soft_alignment: Soft | None = None
     finer_alignment: None = None
+    word_scores: WordScores | None = None
 
 
 class Backwards:
     """Translates pairs; the n-th best ends with n - 1 exclamation marks. "NaN" and "crash" fail; it waits for `go`.
 
-    A word has read its word to three quarters, and "." the end; the rest is spread evenly.
+    A word has read its word to three quarters, and "." the end; the rest is spread evenly. Its log-probability is -0.5.
     """
 
     workers = 1
@@ -78,9 +80,12 @@ class Backwards:
     def _written(self, line: str, kind: Kind, number: int) -> Written:
         words = line.split()
         text = " ".join(word[::-1] for word in words) + "!" * number
+        scores = WordScores(text.split(), [-0.5 for _ in words], -0.25) if kind.options.word_scores else None
         if not kind.options.alignments:
-            return Written(text)
+            return Written(text, word_scores=scores)
         places = range(len(words))
         read = [len(words) if word == "." else place for place, word in enumerate(words)]
         rows = [[0.75 if place == chosen else 0.25 / len(words) for place in range(len(words) + 1)] for chosen in read]
-        return Written(text, [(place, place) for place in places], Soft(words, text.split(), Weights(rows)))
+        return Written(
+            text, [(place, place) for place in places], Soft(words, text.split(), Weights(rows)), word_scores=scores
+        )

@@ -61,6 +61,9 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
             "format": st.sampled_from(["text", "html", "srt", "vtt", ""]) | values,
             "alternatives": st.integers(-2, 9) | values,
             "alignments": st.booleans() | values,
+            "word_scores": st.booleans() | values,
+            "glossary": st.dictionaries(texts, texts, max_size=3) | values,
+            "forbidden": st.lists(texts, max_size=3) | values,
             "api_key": values,
         },
     )

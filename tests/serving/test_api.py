@@ -134,6 +134,15 @@ def test_alignments(client: Client) -> None:
     assert ask(client, ["six"], alignments="true") == {"translatedText": ["xis"], "alignments": [[other]]}
 
 
+def test_word_scores(client: Client) -> None:
+    """Of the best translation, for each line."""
+    one, other = ({"words": words, "scores": [-0.5] * len(words), "end": -0.25} for words in (["eno", "owt"], []))
+    answer = ask(client, "one two\n", word_scores=True, alternatives=1)
+    assert answer == {"translatedText": "eno owt\n", "alternatives": ["eno owt!\n!"], "wordScores": [one, other]}
+    assert ask(client, ["<b>one</b> two"], format="html", word_scores=True)["wordScores"] == [[one]]
+    assert "wordScores" not in ask(client, word_scores=False)
+
+
 def test_options_for_one_request(client: Client, start: Served) -> None:
     """Every field that has the name of an option of the translator is that option."""
     ask(client, "one", glossary={"one": "eins"}, forbidden=["zwei"])

@@ -69,12 +69,14 @@ def test_a_client_of_libretranslate(server: Server, model: Path) -> None:
 def test_answers_are_those_of_the_translator(server: Server, model: Path) -> None:
     """Of many clients at once, with and without what they may ask for besides."""
     translator = Translator.load(model)
-    options = TranslationOptions(n_best=3, alignments=True, split_sentences="en")
+    options = TranslationOptions(n_best=3, alignments=True, word_scores=True, split_sentences="en")
     expected = list(translator.translate(LINES, options))
     alone = [best[0].text for best in translator.translate(LINES, TranslationOptions(split_sentences="en"))]
     with ThreadPoolExecutor(20) as pool:
         plain = [pool.submit(ask, server.port, line) for line in LINES]
-        rich = [pool.submit(ask, server.port, line, alternatives=2, alignments=True) for line in LINES]
+        rich = [
+            pool.submit(ask, server.port, line, alternatives=2, alignments=True, word_scores=True) for line in LINES
+        ]
         together = pool.submit(ask, server.port, "\n".join(LINES), alignments=False)
         assert together.result() == (200, {"translatedText": "\n".join(alone)})
         assert [future.result() for future in plain] == [(200, {"translatedText": line}) for line in alone]
@@ -85,6 +87,10 @@ def test_answers_are_those_of_the_translator(server: Server, model: Path) -> Non
         (alignment,) = answer["alignments"]  # type: ignore[misc]
         assert alignment["source"] == line.split()
         assert alignment["target"] == best[0].text.split()
+        (scores,) = answer["wordScores"]  # type: ignore[misc]
+        assert best[0].word_scores is not None
+        assert scores["words"] == best[0].word_scores.words
+        assert scores["scores"] == [pytest.approx(score, abs=1e-3) for score in best[0].word_scores.scores]
         assert best[0].soft_alignment is not None
         weights = best[0].soft_alignment.weights.tolist()
         assert alignment["weights"] == [[pytest.approx(weight, abs=1e-3) for weight in row] for row in weights]
