@@ -51,7 +51,8 @@ def test_headers_have_a_description_and_data(path: Path) -> None:
 
 def test_an_example_reads_and_writes_in_the_current_folder(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert synthetic.main(["--train", "200", "--valid", "5", "--test", "1"]) == 0
-    changes = ["--set", "training.max_updates=1", "--set", "subwords.size=100"]
+    sizes = [f"model.{key}=8" for key in ("embedding_size", "encoder.hidden_size", "decoder.hidden_size")]
+    changes = [part for value in ("training.max_updates=1", "subwords.size=100", *sizes) for part in ("--set", value)]
     assert train.main(["--config", "demo", *changes, "--device", "cpu"]) == 0
     config = load_config(elsewhere / "runs" / "demo" / "config.yaml")
     assert config.data.train[0].source == elsewhere / "data" / "synthetic" / "train.en"

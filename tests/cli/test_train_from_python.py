@@ -19,8 +19,17 @@ from nmt.config import Config, load_config
 from nmt.experiment import validation
 from nmt.models.model_file import load_model
 from nmt.training.corpus_loss import corpus_loss
+from tests.cli.conftest import Train
 
-KEPT: dict[str, Any] = {"training.keep_best": 2, "training.keep_last": 2}  # as `trained` has it
+SETTINGS: dict[str, Any] = {"training.validate_every": "1 update", "training.max_updates": 3, "training.keep_last": 2}
+
+
+@pytest.fixture(scope="module")
+def by_command(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) -> Path:
+    """The folder of a run of nmt-train."""
+    output = tmp_path_factory.mktemp("command") / "run"
+    assert train(tiny, output, *(f"{key}={value}" for key, value in SETTINGS.items())) == 0
+    return output
 
 
 def config_of(folder: Path) -> Config:
@@ -34,11 +43,11 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert first.digest == second.digest
 
 
-def test_the_run_is_that_of_the_command(tmp_path: Path, tiny: Path, trained: Path) -> None:
-    done = nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu")
-    assert_same_run(done.folder, trained)
+def test_the_run_is_that_of_the_command(tmp_path: Path, tiny: Path, by_command: Path) -> None:
+    done = nmt.train(tiny, settings=SETTINGS, output=tmp_path / "run", device="cpu")
+    assert_same_run(done.folder, by_command)
     assert (done.folder, done.model) == (tmp_path / "run", tmp_path / "run" / "best.safetensors")
-    assert done.finished == "3 epochs"
+    assert done.finished == "3 updates"
     assert 0 < done.minutes < 5
     records = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     validations = [record for record in records if record["split"] == "valid"]
@@ -47,7 +56,7 @@ def test_the_run_is_that_of_the_command(tmp_path: Path, tiny: Path, trained: Pat
     [[translation]] = nmt.Translator.load(done.model).translate(["the dog sees the cat ."])
     assert translation.text
     log = (done.folder / "train.log").read_text(encoding="utf-8")
-    assert "finished: 3 epochs" in log
+    assert "finished: 3 updates" in log
 
 
 def test_settings_are_values(tmp_path: Path, tiny: Path) -> None:
@@ -96,7 +105,7 @@ def test_values_of_another_type(tmp_path: Path, tiny: Path, more: dict[str, Any]
 
 
 def test_what_the_program_has_set_makes_no_difference(
-    tmp_path: Path, tiny: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny: Path, by_command: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is it changed: type and place of numbers, no gradients, no standard error, another folder meanwhile."""
     monkeypatch.chdir(tmp_path)
@@ -112,7 +121,7 @@ def test_what_the_program_has_set_makes_no_difference(
         with monkeypatch.context() as patch, torch.inference_mode():
             patch.setattr(sys, "stderr", None)
             patch.setattr(validation, "corpus_loss", elsewhere)
-            done = nmt.train(tiny, settings=KEPT, output="run", device="cpu")
+            done = nmt.train(tiny, settings=SETTINGS, output="run", device="cpu")
             assert torch.is_inference_mode_enabled()
         assert (torch.get_default_dtype(), torch.get_default_device().type) == (torch.float64, "meta")
     finally:
@@ -120,7 +129,7 @@ def test_what_the_program_has_set_makes_no_difference(
         torch.set_default_device(None)
     assert done.folder == tmp_path / "run"
     assert not [*(tmp_path / "elsewhere").iterdir()]
-    assert_same_run(done.folder, trained)
+    assert_same_run(done.folder, by_command)
 
 
 def test_one_training_at_a_time(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +183,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path, tiny: Path) -> None:
 def test_an_interruption_loses_nothing(
     tmp_path: Path,
     tiny: Path,
-    trained: Path,
+    by_command: Path,
     monkeypatch: pytest.MonkeyPatch,
     number: signal.Signals,
     raised: type[BaseException],
@@ -191,24 +200,24 @@ def test_an_interruption_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(validation, "corpus_loss", interrupted)
         with pytest.raises(raised) as stopped:
-            nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu")
+            nmt.train(tiny, settings=SETTINGS, output=tmp_path / "run", device="cpu")
     if isinstance(stopped.value, SystemExit):
         assert stopped.value.code == 128 + number
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
-    nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu", resume=True)
-    assert_same_run(tmp_path / "run", trained)
+    nmt.train(tiny, settings=SETTINGS, output=tmp_path / "run", device="cpu", resume=True)
+    assert_same_run(tmp_path / "run", by_command)
 
 
 @pytest.mark.slow
-def test_another_thread_may_train(tmp_path: Path, tiny: Path, trained: Path) -> None:
+def test_another_thread_may_train(tmp_path: Path, tiny: Path, by_command: Path) -> None:
     """Where Python can handle no signals."""
     results: list[nmt.Trained] = []
 
     def train() -> None:
-        results.append(nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu"))
+        results.append(nmt.train(tiny, settings=SETTINGS, output=tmp_path / "run", device="cpu"))
 
     thread = Thread(target=train)
     thread.start()
     thread.join()
-    assert [result.finished for result in results] == ["3 epochs"]
-    assert_same_run(tmp_path / "run", trained)
+    assert [result.finished for result in results] == ["3 updates"]
+    assert_same_run(tmp_path / "run", by_command)
