@@ -57,9 +57,10 @@ def parser() -> Parser:
     made.add_argument(
         "--format",
         metavar="FORMAT",
-        help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
-        "the words that are aligned with those that they enclosed; or srt or vtt, subtitles, in which a sentence may "
-        "go on in the next one. All but text is read as a whole, and what is not translated stays (default: text)",
+        help="what the input is: text, with one sentence a line; paragraphs, wrapped text, which is wrapped again in "
+        "translation; html, a document or a part of one, whose tags go to the words that are aligned with those they "
+        "enclosed; or srt or vtt, subtitles, in which a sentence may go on in the next one. All but text is read as a "
+        "whole, and what is not translated stays (default: text)",
     )
     add_device_option(made)
     add_speed_options(made)

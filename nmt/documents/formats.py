@@ -55,6 +55,12 @@ def _vtt(text: str, name: str) -> Document:
     return Subtitles(text, name=name, form="vtt")
 
 
+def _paragraphs(text: str, name: str) -> Document:
+    from nmt.documents.paragraphs import WrappedText
+
+    return WrappedText(text)
+
+
 class Kind(NamedTuple):
     """How documents of a format are read, and what they look like."""
 
@@ -64,9 +70,10 @@ class Kind(NamedTuple):
     any_line: str | None = None  # one that the beginning of some of the first lines matches
 
 
-Format = Literal["text", "html", "srt", "vtt"]
+Format = Literal["text", "paragraphs", "html", "srt", "vtt"]
 FORMATS: dict[Format, Kind] = {
     "text": Kind(lambda text, name: PlainText(text)),
+    "paragraphs": Kind(_paragraphs),
     "html": Kind(_html, (".html", ".htm"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
     "srt": Kind(_srt, (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
     "vtt": Kind(_vtt, (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),

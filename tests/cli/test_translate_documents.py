@@ -133,7 +133,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     source = tmp_path / "a.srt"
     source.write_text("1\n00:00:01,000 -> 00:00:02,000\na dog\n")
     (line,) = complaints(capsys, model, source, "--format", "docx")
-    assert line == "--format docx: unknown; choose one of text, html, srt, vtt"
+    assert line == "--format docx: unknown; choose one of text, paragraphs, html, srt, vtt"
     (line,) = complaints(capsys, model, source, "--format", "srt")
     assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' is damaged; expected times such as ")
     (line,) = complaints(capsys, model, tmp_path / "none", "--format", "html")

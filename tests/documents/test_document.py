@@ -61,6 +61,13 @@ def test_text(translator: Translator) -> None:
     assert translate_document(translator, f"{line}\r\n\n{line}") == f"{' '.join(TARGET)}\r\n\n{' '.join(TARGET)}"
 
 
+def test_wrapped_text(translator: Translator) -> None:
+    """A paragraph is translated sentence by sentence, and its lines are as wide as they were."""
+    text = "> Today our men can\n> dance . Today our men\n> can dance .\n\nToday our men can dance .\n"
+    expected = "> Heute können unsere\n> Männer tanzen . Heute\n> können unsere Männer\n> tanzen .\n\n{}\n"
+    assert translate_document(translator, text, format="paragraphs") == expected.format(" ".join(TARGET))
+
+
 def known(folder: Path, source: list[str], target: list[str], links: list[tuple[int, int]]) -> Translator:
     """A translator of pieces that are one letter each."""
     save_known_model(folder / "model.safetensors", source, target, links, split=True)
@@ -177,7 +184,7 @@ def test_a_warning_quotes_the_text(translator: Translator) -> None:
         translate_document(translator, html, format="html", options=TranslationOptions(glossary=Glossary({"men": "Ü"})))
 
 
-@pytest.mark.parametrize("format", ["text", "html", "srt", "vtt"])
+@pytest.mark.parametrize("format", ["text", "paragraphs", "html", "srt", "vtt"])
 def test_half_a_character(translator: Translator, format: str) -> None:  # noqa: A002
     with pytest.raises(
         UserError, match=r"^the document, line 2: has half of a surrogate pair, U\+D83D, which is no char"
@@ -191,7 +198,7 @@ def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
 
 
 def test_mistakes(translator: Translator) -> None:
-    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, html, srt, vtt$"):
+    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, paragraphs, html, srt, vtt$"):
         read_document("", format="docx")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^n_best is 2; a document is translated in one way"):
         translate_document(translator, "a", options=TranslationOptions(n_best=2))

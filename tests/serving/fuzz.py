@@ -58,7 +58,7 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
         optional={
             "source": st.sampled_from(["en", "auto", "de", "", "EN", "\udc00"]) | values,
             "target": st.sampled_from(["en", "de", "auto", ""]) | values,
-            "format": st.sampled_from(["text", "html", "srt", "vtt", ""]) | values,
+            "format": st.sampled_from(["text", "paragraphs", "html", "srt", "vtt", ""]) | values,
             "alternatives": st.integers(-2, 9) | values,
             "alignments": st.booleans() | values,
             "word_scores": st.booleans() | values,
