@@ -89,7 +89,11 @@ def _average(options: argparse.Namespace) -> None:
         problems += [f"{path}: {reason}" for reason in reasons]
         if not reasons:
             if len(models) > 1 and (agreement := mean.agreement(model.weights)) < _BEGAN_APART:
-                print(f"{PROGRAM}: warning: {path}: {_unlike(agreement)}", file=sys.stderr)
+                print(
+                    f"{PROGRAM}: warning: {path}: its weights have little in common with those before it (the cosine "
+                    f"is {agreement:.2f}), as if they began apart; the average of such models is of no use",
+                    file=sys.stderr,
+                )
             mean.add(model.weights, share)
         model.weights.clear()
     refuse(problems)
@@ -103,11 +107,6 @@ def _average(options: argparse.Namespace) -> None:
         save_model(Path(options.output).resolve(), average)
     for path, share in zip(paths, shares, strict=True):
         print(f"{PROGRAM}: {share:.4g} of {path}", file=sys.stderr)
-
-
-def _unlike(agreement: float) -> str:
-    what = f"its weights have little in common with those before it (the cosine is {agreement:.2f})"
-    return f"{what}, as if they began apart; the average of such models is of no use"
 
 
 if __name__ == "__main__":

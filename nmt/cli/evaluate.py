@@ -8,7 +8,6 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,11 +184,7 @@ def _add_scoring_options(made: Parser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, 2 after a mistake of the user, or TOO_LOW."""
-    return run(PROGRAM, partial(_command, arguments))
-
-
-def _command(arguments: Sequence[str] | None) -> int:
-    return _evaluate(_read_request(parser().parse_args(arguments)))
+    return run(PROGRAM, lambda: _evaluate(_read_request(parser().parse_args(arguments))))
 
 
 # ---------------------------------------------------------------------------------------------------------- the request

@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,11 +75,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_command, arguments))
-
-
-def _command(arguments: Sequence[str] | None) -> None:
-    _score(_read_request(parser().parse_args(arguments)))
+    return run(PROGRAM, lambda: _score(_read_request(parser().parse_args(arguments))))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ It reads options and the files of translations; it opens no model, and knows no 
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,12 +71,7 @@ def read_systems(options: argparse.Namespace, problems: list[str]) -> list[Candi
 
 def read_sentences(option: str, path: Path | None, problems: list[str]) -> list[str]:
     """Read the lines of a text, of which there must be one; none without a `path`."""
-    return read_whole(option, path, _lines, problems)
-
-
-def _lines(lines: Iterable[str], *, name: str) -> list[str]:
-    del name
-    return list(lines)
+    return read_whole(option, path, lambda lines, name: list(lines), problems)
 
 
 def _named(text: str) -> tuple[str | None, Path]:

@@ -5,13 +5,11 @@ from itertools import islice
 from nmt.config import Config
 from nmt.config.contradictions import doubts
 from nmt.data.corpus import read_lines
-from nmt.data.prepare import Prepared
 from nmt.data.subwords import Subwords
 from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
 from nmt.symbols import UNKNOWN
-from nmt.training.scheduled_sampling import late
 from nmt.training.starting_weights import language_warning
 
 FIRST_LINES = 1000  # of a file, that tell how all are written
@@ -21,8 +19,7 @@ def doubts_of_start(request: Request) -> list[str]:
     """Of the configuration, and of weights from which a model hardly learns; those of another model have learned."""
     warnings = list(doubts(request.config))
     if request.origin is not None:
-        other = language_warning(request.config, request.origin)
-        return warnings if other is None else [*warnings, other]
+        return warnings + language_warning(request.config, request.origin)
     warnings += start_warnings(request.config.model, request.config.training)
     if request.config.training.minimum_risk is not None:
         warnings.append(
@@ -30,12 +27,6 @@ def doubts_of_start(request: Request) -> list[str]:
             "model with --init-from"
         )
     return warnings
-
-
-def doubts_of_updates(request: Request, prepared: Prepared) -> list[str]:
-    """Of what only the corpus shows: a run too short for scheduled sampling."""
-    warning = late(request.config, prepared.train)
-    return [] if warning is None else [warning]
 
 
 def doubts_of_references(config: Config, target: Subwords) -> list[str]:

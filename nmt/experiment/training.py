@@ -19,7 +19,7 @@ from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
-from nmt.experiment.doubts import doubts_of_references, doubts_of_start, doubts_of_updates
+from nmt.experiment.doubts import doubts_of_references, doubts_of_start
 from nmt.experiment.logs import logging_to, progress_bar
 from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
@@ -33,6 +33,7 @@ from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
 from nmt.training.run_files import has_state
 from nmt.training.run_folder import RunFolder
+from nmt.training.scheduled_sampling import late
 from nmt.training.starting_weights import (
     Pretrained,
     parts,
@@ -86,7 +87,7 @@ def dry_run(request: Request, log: Log) -> Iterator[str]:
     with _explained(request.output):
         _warn(log, doubts_of_start(request))
         prepared = _prepare(request, log)
-        _warn(log, doubts_of_updates(request, prepared))
+        _warn(log, late(request.config, prepared.train))
         _report_vocabulary(request, prepared, log)
         pretrained = _read_pretrained(config, prepared, log)
         candidates = build_candidates(config, prepared.vocabularies, request.device)
@@ -159,7 +160,7 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.update}")
     if state is None:
-        _warn(log, doubts_of_updates(request, prepared))
+        _warn(log, late(request.config, prepared.train))
     for line in parameters(model):
         log(line)
     if request.origin is not None and state is None:
@@ -198,6 +199,8 @@ def _trainer(
     )
     progress = states.start(state, log)
     saved = {} if state is None else state.numbers
+    before = 0 if request.origin is None else longest_trained(request.origin.model)
+    longest = int(prepared.train.source_lengths.max(initial=0))
     return Trainer(
         states=states,
         corpus=prepared.train,
@@ -205,7 +208,7 @@ def _trainer(
         progress=progress,
         records=Records(folder.path, config, saved, progress, log) if processes.is_first else None,
         validate=build_validation(request.config, prepared, request.device, processes),
-        write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
+        write_model=partial(_write_model, config, prepared.vocabularies, max(before, longest)),
         log=log,
         progress_bar=partial(progress_bar, is_shown=processes.is_first),
         candidates=build_candidates(config, prepared.vocabularies, request.device),
@@ -266,15 +269,10 @@ def _report_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
             log(line)
 
 
-def _longest_source(request: Request, prepared: Prepared) -> int:
-    """The pieces of the longest source line that the model has been trained on, also before this run."""
-    before = 0 if request.origin is None else longest_trained(request.origin.model)
-    return max(before, int(prepared.train.source_lengths.max(initial=0)))
-
-
 def _write_model(
     config: Config, vocabularies: Vocabularies, longest: int, path: Path, model: Seq2Seq, training: dict[str, Any]
 ) -> None:
+    """`longest`: pieces of the longest source that the model has been trained on, also before this run."""
     source, target = vocabularies
     sizes, training = (source.size, target.size), {**training, LONGEST_SOURCE: longest}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))

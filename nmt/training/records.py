@@ -58,7 +58,8 @@ class Records:
 
         `is_best`: whether it is that of the best model so far.
         """
-        record = {name: _finite(value) for name, value in record.items()}
+        infinite = {name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)}
+        record = {**record, **dict.fromkeys(infinite)}
         line = json.dumps(record) + "\n"
         self._digest.update(line.encode())
         self._file.write(line)
@@ -124,7 +125,3 @@ def readable(record: dict[str, Any]) -> str:
 def _written(text: str, value: float) -> str:
     """The text with the value; that of a run that diverges may be 8.47e+89, which fixed places would write in full."""
     return (re.sub(r":\.\df", ":.3g", text) if abs(value) >= _LARGE else text).format(value)
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

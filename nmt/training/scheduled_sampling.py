@@ -45,27 +45,28 @@ def probability(config: ScheduledSampling, updates: int) -> float:
     return config.probability / (1.0 + config.updates * math.exp(-updates / config.updates))
 
 
-def late(config: Config, corpus: PairedIds) -> str | None:
-    """What to tell of a run that ends before the probability has risen to half of P; None where it does."""
+def late(config: Config, corpus: PairedIds) -> list[str]:
+    """A warning about a run that ends before the probability has risen to half of P; none where it does."""
     training = config.training
     settings = training.scheduled_sampling
     if settings is None:
-        return None
+        return []
     ends = [] if training.max_updates is None else [training.max_updates]
     if training.max_epochs is not None:
         ends.append(training.max_epochs * math.ceil(len(plan_epoch(corpus, config, epoch=0)) / training.accumulate))
     updates = min(ends)
     reached = probability(settings, updates)
     if reached >= settings.probability / 2:
-        return None
+        return []
     linear_rise = settings.schedule == "linear"
     half = math.ceil(settings.updates * (0.5 if linear_rise else math.log(settings.updates)))
     advice = "give fewer" if linear_rise else "give fewer, or schedule: linear"
-    return (
+    message = (
         f"training.scheduled_sampling.updates: {settings.updates:,} is late for this run: after its "
         f"{counted(updates, 'update')} the probability is {reached:.2g}, and half of {settings.probability:g} is only "
         f"reached after {counted(half, 'update')}; {advice}"
     )
+    return [message]
 
 
 def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:

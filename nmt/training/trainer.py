@@ -64,7 +64,10 @@ class Trainer:
         self.model, self.optimizer, self.schedule = self.states.model, self.states.optimizer, self.states.schedule
         self.settings = self.config.training
         self.pieces = self.vocabularies.target.size
-        self.parallel = self._in_parallel() if self.processes.size > 1 else None
+        self.parallel: Parallel | None = None
+        if self.processes.size > 1:
+            example = read_batch(self.corpus, np.zeros(1, dtype=np.int64))
+            self.parallel = Parallel(self.model, self.processes, example=example, config=self.settings)
         self.stop = StopRequest()
         self.batches_in_epoch = 1  # known once the epoch is planned
         self._last_window = self.progress.window  # that has had an update
@@ -83,10 +86,6 @@ class Trainer:
         finally:
             if self.records is not None:
                 self.records.close()
-
-    def _in_parallel(self) -> Parallel:
-        example = read_batch(self.corpus, np.zeros(1, dtype=np.int64))
-        return Parallel(self.model, self.processes, example=example, config=self.settings)
 
     def _train_epoch(self) -> None:
         """From the current position to the end of the epoch, or of training."""
