@@ -58,9 +58,16 @@ def parser() -> Parser:
         "--format",
         metavar="FORMAT",
         help="what the input is: text, with one sentence a line; paragraphs, wrapped text, which is wrapped again in "
-        "translation; html, a document or a part of one, whose tags go to the words that are aligned with those they "
-        "enclosed; or srt or vtt, subtitles, in which a sentence may go on in the next one. All but text is read as a "
-        "whole, and what is not translated stays (default: text)",
+        "translation; html or markdown, whose tags go to the words that are aligned with those they enclosed; srt, "
+        "vtt, ass, sbv, or ttml, subtitles, in which a sentence may go on in the next one; po, xliff, ts, properties, "
+        "or json, messages of programs. All but text is read as a whole, and what is not translated stays (default: by "
+        "the ending of FILE, else text)",
+    )
+    made.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="encoding of the input, such as cp1250 or utf-16, which is read as a whole then; the output is UTF-8 "
+        "(default: utf-8)",
     )
     add_device_option(made)
     add_speed_options(made)

@@ -26,7 +26,7 @@ from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, m
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
-from nmt.documents.formats import Format
+from nmt.documents.formats import Format, declared_as_utf8
 from nmt.errors import UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
@@ -41,7 +41,7 @@ def translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
         _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
         return 0
     request = processes.together(lambda: read_request(options, processes))
-    if request.format != "text":
+    if request.format != "text" or request.encoding is not None:
         return _translate_document(request, request.format)
     if request.cutting is None:
         _translate_in_one_piece(request)
@@ -119,9 +119,11 @@ def _translate_document(request: Request, form: Format) -> int:
     if request.source is None:
         content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
         refuse_gzip(content)
-        text = text_of(BytesIO(content), name=name)
+        text = text_of(BytesIO(content), name=name, encoding=request.encoding or "utf-8")
     else:
-        text = read_text(request.source)
+        text = read_text(request.source, encoding=request.encoding or "utf-8")
+    if request.encoding is not None:
+        text = declared_as_utf8(text) if form != "text" else text.removeprefix("\ufeff")
     document = read_document(text, format=form, name=name)
     translator = _load(request, LongLines())
     options = document_options(document, request.options, translator)

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
-from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
+from nmt.documents.formats import FORMATS, OTHERS, Format, extension, format_by_extension, likely_format
 from nmt.errors import collected, counted, nothing_at, refuse
 from nmt.processes import Processes
 
@@ -41,6 +42,7 @@ class Request:
     options: TranslationOptions
     source: Path | None  # None: standard input
     format: Format
+    encoding: str | None  # of the source, which is read as a whole then; None: UTF-8
     beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
     lines: int | None  # of the source, if they can be counted
     output: str
@@ -60,22 +62,21 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     """Check the arguments of one process of the team, and count the lines. Raises UserError with all problems."""
     refuse(_read_twice(vars(options)))
     problems = missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
-    form: Format = options.format or "text"
-    if form not in FORMATS:
-        problems.append(f"--format {shlex.quote(form)}: unknown; choose one of {', '.join(FORMATS)}")
-    elif form != "text":
-        problems += _of_lines_alone(options, processes)
+    form = _read_format(options, problems)
+    is_whole = form != "text" or options.encoding is not None
+    if is_whole:
+        problems += _of_lines_alone(options, form, processes)
     source = None if options.input == STANDARD else Path(options.input)
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     beside = {keyword: path for name, keyword in BESIDE.items() if (path := getattr(options, name)) is not None}
     alignments = AlignmentOutputs(**{name: getattr(options, name) for name in ALIGNMENTS})
-    how = _read_how(options, processes, problems, alignments=bool(alignments))
+    how = _read_how(options, form, processes, problems, alignments=bool(alignments))
     models = read_models(vars(options), problems, processes.own_device)
     _check_outputs(options, models, alignments, problems)
     warnings: list[str] = []
-    lines = _counted_lines(options, source, problems, warnings) if form == "text" else None
-    if form != "text" and source is not None and (missing_file := nothing_at(source)):
+    lines = None if is_whole else _counted_lines(options, source, problems, warnings)
+    if is_whole and source is not None and (missing_file := nothing_at(source)):
         problems.append(missing_file)
     cutting = read_cutting(vars(options), problems, processes=processes.size)
     refuse(problems)
@@ -87,6 +88,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         options=how,
         source=source,
         format=form,
+        encoding=options.encoding,
         beside=beside,
         lines=lines,
         output=options.output,
@@ -98,8 +100,24 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     )
 
 
+def _read_format(options: argparse.Namespace, problems: list[str]) -> Format:
+    """The format that is given, or that of files with the extension of the input."""
+    form: Format | None = options.format
+    if form is not None and form not in FORMATS:
+        problems.append(f"--format {shlex.quote(form)}: unknown; choose one of {', '.join(FORMATS)}")
+    path = Path(options.input)
+    if form is None and (what_to_do := OTHERS.get(extension(path))):
+        problems.append(f"--input {path}: {extension(path)} is not read; {what_to_do}, or give --format")
+    if options.encoding is not None:
+        try:
+            TextIOWrapper(BytesIO(), encoding=options.encoding)
+        except LookupError:
+            problems.append(f"--encoding {options.encoding}: unknown; give a name such as cp1250, latin-1, or utf-16")
+    return form or format_by_extension(path) or "text"
+
+
 def _read_how(
-    options: argparse.Namespace, processes: Processes, problems: list[str], *, alignments: bool
+    options: argparse.Namespace, form: Format, processes: Processes, problems: list[str], *, alignments: bool
 ) -> TranslationOptions:
     """Read how to translate."""
     glossary = None
@@ -118,7 +136,7 @@ def _read_how(
         values |= {"alignments": alignments, "word_scores": options.word_scores is not None}
         how = TranslationOptions(**values, split_sentences=split, glossary=glossary)
         # The words of a document are aligned in any case, to put tags where they belong.
-        used = how if options.format in (None, "text") else replace(how, alignments=True)
+        used = how if form == "text" else replace(how, alignments=True)
         problems += used.contradictions(constraints=options.constraints is not None)
     return how
 
@@ -169,18 +187,22 @@ def _read_twice(values: Options) -> list[str]:
     return problems
 
 
-def _of_lines_alone(options: argparse.Namespace, processes: Processes) -> list[str]:
+def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Processes) -> list[str]:
     """Which of the options do not go with a document that is read as a whole."""
     problems = []
+    whole = f"--format {form}" if options.format == form else f"--input {options.input} ({form}, by its ending)"
+    if form == "text":
+        whole = f"--encoding {options.encoding}"
     if processes.size > 1:
-        problems.append(f"--format {options.format} is one whole document, for one process; start it without torchrun")
-    with collected(problems):  # whether there is what cuts texts into sentences
-        checked_language("en")
+        problems.append(f"{whole} is one whole document, for one process; start it without torchrun")
+    if form != "text":
+        with collected(problems):  # whether there is what cuts texts into sentences
+            checked_language("en")
     used = {name for name, value in vars(options).items() if value not in (None, False)}
     for name in (*BESIDE, "n_best", "scores", "flush", "resume", "chunk_lines", "shard", *ALIGNMENTS):
         if name in used:
             problems.append(
-                f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
+                f"{option_name(name)} goes with --format text in UTF-8 alone; {whole} is one whole document"
             )
     return problems
 
@@ -196,16 +218,11 @@ def _doubts(options: argparse.Namespace, source: Path | None, lines: int | None)
     if language and not is_known(checked_language(language if isinstance(language, str) else "en")):
         warnings.append(f"--split-sentences {language}: {UNKNOWN_RULES}")
     if options.format is None and lines and source is not None:
-        form = likely_format(source, islice(read_lines(source), _FIRST_LINES))
+        form = likely_format(islice(read_lines(source), _FIRST_LINES))
         if form != "text":
             warnings.append(
                 f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
                 f"{form}, or --format text if that is meant"
-            )
-        elif is_markdown(source):
-            warnings.append(
-                f"--input {source} looks like Markdown, for which there is no format, and its marks are translated as "
-                "words, too; give --format text if that is meant"
             )
     return warnings
 

@@ -30,6 +30,7 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
 RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
@@ -78,25 +79,28 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def read_text(path: Path) -> str:
-    """The whole of a UTF-8 file, plain or gzip, as it is: line ends and a byte order mark are part of it.
+def read_text(path: Path, *, encoding: str = "utf-8") -> str:
+    """The whole of a file, plain or gzip, as it is: line ends and a byte order mark are part of it.
 
     Raises:
         UserError: as in `read_lines`, or it has more than LARGEST_TEXT bytes.
     """
     with _opened(path, None) as file:
-        return text_of(file, name=str(path))
+        return text_of(file, name=str(path), encoding=encoding)
 
 
-def text_of(stream: IO[bytes], *, name: str) -> str:
+def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
     """The whole of an open binary stream, by the rules of `read_text`; messages call it `name`."""
     content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
-    _check_utf16(name, content)
+    if encoding == "utf-8":
+        _check_utf16(name, content)
     try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
+        return content.decode(encoding)
+    except UnicodeError as error:
+        if encoding != "utf-8" or not isinstance(error, UnicodeDecodeError):
+            raise UserError(f"{name}: not valid {encoding} ({error})") from None
         number = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
         raise UserError(_invalid_utf8(name, number, content[start:], error.start - start)) from None
@@ -233,21 +237,27 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
     """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out."""
     column = len(line[:at].decode("utf-8")) + 1
     return (
-        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); if it is Windows-1252, as "
-        "old Western European text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
+        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); convert it with iconv -f "
+        "ENCODING -t UTF-8 FILE > NEW, where old texts are in WINDOWS-1252 (Western European), -1250 (Central "
+        "European), -1251 (Cyrillic), or another ENCODING"
     )
 
 
 def _check_utf16(name: str, beginning: bytes) -> None:
-    """Raise UserError if a text that begins so is UTF-16, which may be valid UTF-8, too."""
+    """Raise UserError if a text that begins so is UTF-16 or UTF-32, which may be valid UTF-8, too."""
     encoding = "UTF-16"
-    if not beginning.startswith(_UTF16_MARKS):
+    if beginning.startswith(_UTF32_MARKS):
+        encoding = "UTF-32"
+    elif not beginning.startswith(_UTF16_MARKS):
         halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]
         small = [sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half) for half in halves]
         if len(halves[1]) < _FEWEST or small[0] == small[1] or beginning.startswith(codecs.BOM_UTF8):
             return
         encoding = "UTF-16BE" if small[0] else "UTF-16LE"
-    raise UserError(f"{name}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
+        quarters = [any(beginning[start:_LOOKED_AT:4]) for start in range(4)]
+        if not any(quarters[:2]) or not any(quarters[2:]):
+            encoding = "UTF-32LE" if quarters[0] else "UTF-32BE"
+    raise UserError(f"{name}: looks like {encoding[:6]}, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
 
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:

@@ -1,15 +1,16 @@
-"""The files of subtitles, SubRip and WebVTT, as rows: which of them are shown as text, and when.
+"""The files of subtitles as rows: which of them are shown as text, and when.
 
 SubRip has no standard: `of_subrip` reads what the format's first program wrote, and what players accept. Numbers may be
-missing, as players need none; times may not. `of_webvtt` follows the parser of W3C's recommendation (2019): comments,
-style sheets and regions are no text. Rows that a blank line parts from their cue are, though players leave them out: a
-file that mixes two languages would be worse. Mistakes in times are reported with their line.
+missing, as players need none; times may not. SBV is the same without numbers. `of_webvtt` follows the parser of W3C's
+recommendation (2019): comments, style sheets and regions are no text. Rows that a blank line parts from their cue are,
+though players leave them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced)
+SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in times are reported with their line.
 
 It knows rows and times; it knows no sentences, and nothing of tags.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,18 +21,26 @@ Seconds = tuple[float, float]  # from and until which a cue is shown
 
 _DAMAGED_SHOWN = 10  # of the rows with damaged times
 _STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
-_TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
+TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")  # of SubRip
+SBV_TIMES = re.compile(rf"\s*{_STAMP}\s*,\s*{_STAMP}\s*")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
-_LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
+_LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
-_TIMES_OF_BOTH = re.compile(rf"\ufeff?[ \t]*{_WEB_STAMP}[ \t]*-->")  # though SubRip's usually have a comma
 _WEB_LIKE_STAMP = r"(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-_WEB_LIKE_TIMES = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
+_WEB_TWO_STAMPS = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
 _NO_SPEECH = re.compile(r"[-–—=]>|[,.]\d{3}\D.*[,.]\d{3}")  # of two times: an arrow, or both with milliseconds
-_WEB_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
+_WEB_FIRST = re.compile(r"WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
+_ASS_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
+_ASS_EVENTS = re.compile(r"^\s*\[events\]", re.IGNORECASE | re.MULTILINE)
+_ASS_DRAWING = re.compile(r"\\p[1-9]")
+_TTML_ROOT = re.compile(r"<(?:[\w-]+:)?tt[\s>]")
+_TTML_START = re.compile(r"<!--|<((?:[\w-]+:)?p)(?=[\s>])([^<>]*)>")
+_TTML_ATTRIBUTE = re.compile(r"(?<![\w:-])(begin|end|dur|region|style)\s*=\s*[\"']([^\"']*)")
+_TTML_TIME = re.compile(r"(?:(\d+):(\d\d):(\d\d(?:\.\d+)?)(?::[\d.]+)?)|(\d+(?:\.\d+)?)(h|m|s|ms|f|t)")
+_TTML_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "f": 0.04, "t": 1e-7}
 
 
 class Run(NamedTuple):
@@ -42,45 +51,42 @@ class Run(NamedTuple):
     place: str = ""  # where on the screen, as the file says it
 
 
-def of_subrip(text: str, name: str) -> list[Run]:
+def of_subrip(
+    text: str, name: str, times: re.Pattern[str] = TIMES, example: str = "00:01:02,345 --> 00:01:04,000"
+) -> list[Run]:
     """The rows of a SubRip file, which messages call `name`: those of a text together, and those between texts."""
-    rows = _rows(text)
-    heads: set[int] = set()  # rows with numbers and times
-    damaged: list[int] = []
-    begun = False
-    for index, row in enumerate(rows):
-        bare, number = row.strip("\ufeff\r\n"), index + 1
-        if _TIMES.fullmatch(bare):
-            begun = True
-            heads.add(index)
-            if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
-                heads.add(index - 1)
-        elif _is_like_times(bare, belongs=not index or _is_above_times(rows[index - 1])):
-            begun = True
-            damaged.append(index)
-        elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
-            hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else "is this SubRip?"
-            raise UserError(
-                f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; {hint}"
-            )
-    problems = list(_damaged(name, rows, damaged, "00:01:02,345 --> 00:01:04,000"))
-    if not begun and text.strip("\ufeff").strip():
-        problems.append(f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?")
-    for index, row in enumerate(rows):
-        is_number = (
-            index not in heads and _NUMBER.fullmatch(row) and (not index or not rows[index - 1].strip("\ufeff\r\n\t "))
-        )
-        if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _is_like_times(rows[index + 1]):
-            problems.append(f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times")
-    refuse(problems)
-    times: Seconds = (0.0, 0.0)
     found: list[Run] = []
-    for index, row in enumerate(rows):
-        if index in heads and (match := _TIMES.fullmatch(row.strip("\ufeff\r\n"))) is not None:
-            times = _seconds(match.groups())
-        is_text = index not in heads and row.strip("\ufeff").strip() != ""
-        _add(found, Run([row], times if is_text else None))
+    damaged: list[tuple[int, str]] = []
+    problems: list[str] = []
+    shown: Seconds | None = None
+    above = ""
+    for number, (row, below) in enumerate(pairwise([*_rows(text), ""]), start=1):
+        bare, below = _bare(row), _bare(below)
+        is_number, follows_blank = _NUMBER.fullmatch(bare) is not None, not above.strip()
+        is_text = False
+        if (match := times.fullmatch(bare)) is not None:
+            shown = _seconds(match.groups())
+        elif _is_like_times(bare, _TWO_STAMPS, belongs=follows_blank or _NUMBER.fullmatch(above) is not None):
+            shown = shown or (0.0, 0.0)
+            damaged.append((number, bare))
+        elif is_number and follows_blank and below.strip() and not _is_like_times(below, _TWO_STAMPS):
+            problems.append(f"{name}, line {number}: the number {bare.strip()} is not followed by a line with times")
+        elif shown is None and bare.strip() and not is_number:
+            hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {example}"
+            raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
+        else:
+            is_text = shown is not None and bare.strip() != "" and not (is_number and times.fullmatch(below))
+        _add(found, Run([row], shown if is_text else None))
+        above = bare
+    if shown is None and text.strip("\ufeff").strip():
+        problems.append(f"{name}: has no line with times, such as {example}")
+    refuse([*_about(damaged, name, example), *problems])
     return found
+
+
+def of_sbv(text: str, name: str) -> list[Run]:
+    """The rows of a file of SBV, as of YouTube, likewise."""
+    return of_subrip(text, name, SBV_TIMES, "0:01:02.345,0:01:04.000")
 
 
 def of_webvtt(text: str, name: str) -> list[Run]:
@@ -88,27 +94,21 @@ def of_webvtt(text: str, name: str) -> list[Run]:
     rows = _rows(text)
     if not text.strip("\ufeff").strip():
         return [Run(rows, None)]
-    if not _WEB_FIRST.fullmatch(rows[0].rstrip("\r\n")):
-        first = rows[0].strip("\ufeff\r\n")[:50]
-        hint = "is this WebVTT?"
-        if any(map(_is_web_alone, rows[:2])):
-            hint = "these are the times of WebVTT, whose first line must be WEBVTT"
-        elif any(map(_TIMES_OF_BOTH.match, rows[:2])):
-            hint = "this is SubRip, the format srt, or WebVTT, whose first line must be WEBVTT"
-        elif any(map(_is_like_times, rows[:2])):
-            hint = "this is SubRip, the format srt"
-        raise UserError(f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}")
+    if not _WEB_FIRST.fullmatch(first := _bare(rows[0])):
+        has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in map(_bare, rows[:2]))
+        hint = "times of WebVTT need that line, and SubRip is the format srt" if has_times else "is this WebVTT?"
+        raise UserError(f"{name}, line 1: {excerpt(first)} stands where WEBVTT belongs; {hint}")
     times: Seconds | None = None  # of the last cue
     place = ""
     begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
     is_below_name = False  # whether the row above may be the name of a cue
-    damaged: list[int] = []
+    damaged: list[tuple[int, str]] = []
     found: list[Run] = []
-    for index, (row, following) in enumerate(pairwise([*rows, ""])):
+    for number, (row, below) in enumerate(pairwise([*rows, ""]), start=1):
         bare = row.strip("\r\n")
         if begins:
             is_apart = _WEB_APART.fullmatch(bare) is not None
-        is_name = begins and _WEB_TIMES.fullmatch(following.strip("\r\n")) is not None
+        is_name = begins and _WEB_TIMES.fullmatch(below.strip("\r\n")) is not None
         belongs = begins or is_below_name or times is None
         is_below_name = begins
         begins = not bare
@@ -117,32 +117,104 @@ def of_webvtt(text: str, name: str) -> list[Run]:
             is_below_name = False
             _add(found, Run([row], None))
             continue
-        is_like_times = _WEB_LIKE_TIMES.match(bare) and (belongs or _NO_SPEECH.search(bare))
-        if not is_apart and ("-->" in bare or is_like_times):
-            damaged.append(index)
+        if not is_apart and _is_like_times(bare, _WEB_TWO_STAMPS, belongs=belongs):
+            damaged.append((number, bare))
         is_text = times is not None and bare and not is_apart and not is_name
         _add(found, Run([row], times, place) if is_text else Run([row], None))
-    refuse(list(_damaged(name, rows, damaged, "01:02.345 --> 01:04.000")))
+    refuse(_about(damaged, name, "01:02.345 --> 01:04.000"))
     return found
 
 
-def _is_web_alone(row: str) -> bool:
-    """Whether a row has times that WebVTT allows, and SubRip does not: without hours, or with a place behind them."""
-    match = _WEB_TIMES.fullmatch(bare := row.strip("\ufeff\r\n"))
-    return match is not None and (_TIMES.fullmatch(bare) is None or ":" in match[9])
+def of_ass(text: str, name: str) -> list[Run]:
+    """The events of (Advanced) SubStation Alpha, with line feeds for `\\N`; comments and drawings are no text."""
+    _check_kind(_ASS_EVENTS, text, f"{name}: has no [Events]; is this ASS or SSA?")
+    found: list[Run] = []
+    damaged: list[tuple[int, str]] = []
+    fields = _ASS_FIELDS
+    for number, row in enumerate(_rows(text), start=1):
+        kind, _, content = row.partition(":")
+        if kind == "Format" and content.rstrip().lower().endswith("text"):
+            fields = [field.strip().lower() for field in content.split(",")]
+        if kind != "Dialogue":
+            _add(found, Run([row], None))
+            continue
+        values = content.split(",", len(fields) - 1)
+        event = dict(zip(fields, values, strict=False))
+        times = SBV_TIMES.fullmatch(f"{event.get('start')},{event.get('end')}")
+        said = event.get("text", "").rstrip("\r\n")
+        if times is None or "text" not in event:
+            damaged.append((number, _bare(row)))
+        elif not _ASS_DRAWING.search(said):
+            start = len(row) - len(values[-1])
+            place = f"{event.get('style')} {event.get('name')}"
+            _add(found, Run([row[:start]], None))
+            _add(found, Run([said.replace("\\N", "\n")], _seconds(times.groups()), place))
+            row = row[start + len(said) :]
+        _add(found, Run([row], None))
+    refuse(_about(damaged, name, "Dialogue: 0,0:01:02.34,0:01:04.00,Default,,0,0,0,,A text"))
+    return found
 
 
-def _damaged(name: str, rows: Sequence[str], damaged: Sequence[int], times: str) -> Iterator[str]:
+def of_ttml(text: str, name: str) -> list[Run]:
+    """The paragraphs of Timed Text (TTML, DFXP)."""
+    _check_kind(_TTML_ROOT, text, f"{name}: has no element <tt>; is this TTML?")
+    found: list[Run] = []
+    damaged: list[tuple[int, str]] = []
+    written = place = 0  # up to where there are runs, and where the next paragraph may begin
+    for tag in _TTML_START.finditer(text):
+        if tag.start() < place or tag[0].endswith("/>"):
+            continue
+        place = text.find(f"</{tag[1]}" if tag[1] else "-->", tag.end())
+        if place < 0:
+            break
+        if not tag[1]:
+            continue
+        attributes = dict(_TTML_ATTRIBUTE.findall(tag[2]))
+        times = [_ttml_seconds(attributes.get(key, "0s")) for key in ("begin", "end", "dur")]
+        if None in times:
+            damaged.append((text.count("\n", 0, tag.start()) + 1, tag[0]))
+        begin, end, duration = (seconds or 0.0 for seconds in times)
+        _add(found, Run([text[written : tag.end()]], None))
+        settings = f"{attributes.get('region')} {attributes.get('style')}"
+        _add(found, Run([text[tag.end() : place]], (begin, end or begin + duration), settings))
+        written = place
+    refuse(_about(damaged, name, 'begin="00:01:02.345" end="00:01:04.000"'))
+    _add(found, Run([text[written:]], None))
+    return found
+
+
+def _ttml_seconds(value: str) -> float | None:
+    """The seconds of a clock time or an offset; frames are taken for a 25th, ticks for a ten millionth."""
+    match = _TTML_TIME.fullmatch(value.strip())
+    if match is None:
+        return None
+    if match[4]:
+        return float(match[4]) * _TTML_UNITS[match[5]]
+    return 3600 * int(match[1]) + 60 * int(match[2]) + float(match[3])
+
+
+def _check_kind(pattern: re.Pattern[str], text: str, message: str) -> None:
+    if text.strip("\ufeff").strip() and not pattern.search(text):
+        raise UserError(message)
+
+
+def _about(damaged: Sequence[tuple[int, str]], name: str, times: str) -> list[str]:
     """The messages about rows with damaged times, the first of them by their line."""
-    for index in damaged[:_DAMAGED_SHOWN]:
-        shown = excerpt(rows[index].strip("\ufeff\r\n"))
-        yield f"{name}, line {index + 1}: {shown} is damaged; expected times such as {times}"
+    messages = [
+        f"{name}, line {number}: {excerpt(row)} is damaged; expected times such as {times}"
+        for number, row in damaged[:_DAMAGED_SHOWN]
+    ]
     if more := len(damaged[_DAMAGED_SHOWN:]):
-        yield f"{name}: times are damaged on {counted(more, 'more line')}"
+        messages.append(f"{name}: times are damaged on {counted(more, 'more line')}")
+    return messages
 
 
 def _rows(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _bare(row: str) -> str:
+    return row.strip("\ufeff\r\n")
 
 
 def _add(runs: list[Run], run: Run) -> None:
@@ -156,23 +228,17 @@ def _add(runs: list[Run], run: Run) -> None:
 def _seconds(groups: Sequence[str | None]) -> Seconds:
     """The seconds of two stamps, from their hours, minutes, seconds and digits behind the point."""
     start, stop = (
-        int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(f"{seconds}.{fraction}")
-        for hours, minutes, seconds, fraction in (groups[:4], groups[4:])
+        3600 * int(hours or 0) + 60 * int(minutes or 0) + float(f"{seconds}.{digits}")
+        for hours, minutes, seconds, digits in (groups[:4], groups[4:])
     )
     return start, stop
 
 
-def _is_above_times(row: str) -> bool:
-    """Whether times belong below a row: one that is blank, or a number."""
-    bare = row.strip("\ufeff\r\n\t ")
-    return not bare or _NUMBER.fullmatch(bare) is not None
-
-
-def _is_like_times(row: str, *, belongs: bool = True) -> bool:
+def _is_like_times(row: str, two_stamps: re.Pattern[str], *, belongs: bool = True) -> bool:
     """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open".
 
     Where times do not belong, so are two times of the day, as in "10:15:20 to 11:30:45".
     """
     if "-->" in row and _LIKE_STAMP.search(row):
         return True
-    return bool(_TWO_STAMPS.match(row) and (belongs or _NO_SPEECH.search(row)))
+    return bool(two_stamps.match(row) and (belongs or _NO_SPEECH.search(row)))

@@ -1,4 +1,4 @@
-"""Whole documents in one of several formats: text with one sentence a line, HTML, or subtitles.
+"""Whole documents in one of several formats: text with one sentence a line, HTML, Markdown, subtitles, messages.
 
 `read_document` gives the lines that are to be translated, and writes the document again around their translations;
 `translate_document` does both with a translator.
@@ -22,7 +22,11 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
     if (half := half_of_a_pair(text)) is not None:
         line = text.count("\n", 0, half) + 1
         raise UserError(f"{name}, line {line}: {no_character(text[half])}")
-    return FORMATS[format].read(text, name)
+    try:
+        return FORMATS[format].read(text, name)
+    except ModuleNotFoundError as error:
+        install = "pip install 'nmt-toolkit[localization,text]'"
+        raise UserError(f"format {format} needs {error.name}, which is not installed: {install}") from None
 
 
 def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:

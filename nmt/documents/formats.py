@@ -37,22 +37,37 @@ class PlainText:
         return "\n".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
 
 
+Reader = Callable[[str, str], Document]  # of the text, and what messages call it
+
+
 def _html(text: str, name: str) -> Document:
     from nmt.documents.html import HtmlDocument
 
     return HtmlDocument(text)
 
 
-def _srt(text: str, name: str) -> Document:
-    from nmt.documents.subtitles import Subtitles
+def _markdown(text: str, name: str) -> Document:
+    from nmt.documents.markdown import Markdown
 
-    return Subtitles(text, name=name)
+    return Markdown(text)
 
 
-def _vtt(text: str, name: str) -> Document:
-    from nmt.documents.subtitles import Subtitles
+def _subtitles(form: str) -> Reader:
+    def read(text: str, name: str) -> Document:
+        from nmt.documents.subtitles import Subtitles
 
-    return Subtitles(text, name=name, form="vtt")
+        return Subtitles(text, name=name, form=form)
+
+    return read
+
+
+def _messages(form: str) -> Reader:
+    def read(text: str, name: str) -> Document:
+        from nmt.documents.messages import Messages
+
+        return Messages(text, name=name, form=form)
+
+    return read
 
 
 def _paragraphs(text: str, name: str) -> Document:
@@ -64,27 +79,64 @@ def _paragraphs(text: str, name: str) -> Document:
 class Kind(NamedTuple):
     """How documents of a format are read, and what they look like."""
 
-    read: Callable[[str, str], Document]  # of the text, and what messages call it
+    read: Reader
     extensions: tuple[str, ...] = ()  # in lowercase
     first_line: str | None = None  # a regular expression that the beginning of the first line matches
     any_line: str | None = None  # one that the beginning of some of the first lines matches
 
 
-Format = Literal["text", "paragraphs", "html", "srt", "vtt"]
+Format = Literal[
+    "text",
+    "paragraphs",
+    "html",
+    "markdown",
+    "srt",
+    "vtt",
+    "ass",
+    "sbv",
+    "ttml",
+    "po",
+    "xliff",
+    "ts",
+    "properties",
+    "json",
+]
 FORMATS: dict[Format, Kind] = {
     "text": Kind(lambda text, name: PlainText(text)),
     "paragraphs": Kind(_paragraphs),
-    "html": Kind(_html, (".html", ".htm"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
-    "srt": Kind(_srt, (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
-    "vtt": Kind(_vtt, (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
+    "html": Kind(_html, (".html", ".htm", ".xhtml"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
+    "markdown": Kind(_markdown, (".md", ".markdown")),
+    "srt": Kind(_subtitles("srt"), (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
+    "vtt": Kind(_subtitles("vtt"), (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
+    "ass": Kind(_subtitles("ass"), (".ass", ".ssa"), first_line=r"\ufeff?\[Script Info\]"),
+    "sbv": Kind(_subtitles("sbv"), (".sbv",), first_line=r"\d+:\d\d:\d\d\.\d{3},\d+:\d\d:\d\d\.\d{3}$"),
+    "ttml": Kind(_subtitles("ttml"), (".ttml", ".dfxp"), any_line=r"\s*<(?:\w+:)?tt\s"),
+    "po": Kind(_messages("po"), (".po", ".pot"), any_line=r"msgid \""),
+    "xliff": Kind(_messages("xliff"), (".xlf", ".xliff"), any_line=r"\s*<xliff\s"),
+    "ts": Kind(_messages("ts"), (".ts",), any_line=r"\s*<TS\s"),
+    "properties": Kind(_messages("properties"), (".properties",)),
+    "json": Kind(_messages("json"), (".json", ".arb")),
 }
+_PANDOC = "convert it, as pandoc does, to HTML or Markdown"
+_COLUMN = "save the column of texts as a file with one text a line"
+OTHERS = {  # extensions of what is not read, and what to do with it
+    **dict.fromkeys((".doc", ".docx", ".odp", ".odt", ".ppt", ".pptx", ".rtf"), "save it as HTML"),
+    **dict.fromkeys((".adoc", ".epub", ".ipynb", ".rst", ".tex"), _PANDOC),
+    **dict.fromkeys((".csv", ".ods", ".tsv", ".xls", ".xlsx"), _COLUMN),
+    **dict.fromkeys((".7z", ".rar", ".tar", ".tgz", ".zip"), "unpack it, and give the files in it"),
+    **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, or pack it with gzip"),
+    ".pdf": "save its text, as pdftotext does",
+}
+_CHARSET = re.compile(r"(?<=charset=)([\"']?)[\w-]+|(?<=encoding=)([\"'])[\w-]+")
 
 
-def likely_format(path: PurePath, first_lines: Iterable[str]) -> Format:
-    """The format that a file probably has, by its extension (before a .gz), or by its first lines."""
-    for name, kind in FORMATS.items():
-        if _extension(path) in kind.extensions:
-            return name
+def format_by_extension(path: PurePath) -> Format | None:
+    """The format of the files with this extension, which may stand before a .gz."""
+    return next((name for name, kind in FORMATS.items() if extension(path) in kind.extensions), None)
+
+
+def likely_format(first_lines: Iterable[str]) -> Format:
+    """The format that a file probably has, by its first lines."""
     for number, line in enumerate(first_lines):
         for name, kind in FORMATS.items():
             if any(re.match(form, line) for form in (kind.any_line, None if number else kind.first_line) if form):
@@ -92,12 +144,12 @@ def likely_format(path: PurePath, first_lines: Iterable[str]) -> Format:
     return "text"
 
 
-def is_markdown(path: PurePath) -> bool:
-    """Whether a file is probably Markdown, which is none of the formats."""
-    return _extension(path) in (".md", ".markdown")
-
-
-def _extension(path: PurePath) -> str:
+def extension(path: PurePath) -> str:
     """The extension in lowercase, before a .gz."""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return name.suffix.lower()
+
+
+def declared_as_utf8(text: str) -> str:
+    """A document that was in another encoding with UTF-8 where it says in which one it is, for so it is written."""
+    return _CHARSET.sub(r"\1\2UTF-8", text, count=1)

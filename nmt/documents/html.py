@@ -35,7 +35,14 @@ BLOCKS = ENDING_PARAGRAPHS | names(
 VOID = names("area base br col embed frame hr img input link meta param source track wbr")
 # Elements whose content stays as it is, as in the translators of browsers; pre, too, is code more often than text
 UNTRANSLATED = names("code iframe kbd math noembed noframes plaintext pre rp rt samp script style svg textarea var xmp")
-ATTRIBUTES = ("alt", "placeholder", "title")  # that are translated
+ATTRIBUTES = ("alt", "aria-label", "placeholder", "title")  # that are translated
+KINDS = {"input": "type", "meta": "name"}  # attributes that say what kind of element it is
+# Attributes that are translated in some elements, and in which kind of these
+OTHER_ATTRIBUTES = {
+    *((name, "label", None) for name in ("optgroup", "option", "track")),
+    *(("input", "value", kind) for kind in ("button", "reset", "submit")),
+    ("meta", "content", "description"),
+}
 SEPARATING = (UNTRANSLATED | {"br", "embed", "img", "input"}) - {"script", "style"}  # words on both sides are two
 SEPARATORS = ("|", "/", "·", "•", "›", "»", "→")  # of links in a menu
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")  # any of their end tags ends any of them
@@ -163,9 +170,11 @@ class HtmlDocument:
     def _read_attributes(self, token: Token, *, translates: bool) -> None:
         if token.kind != START or not translates or token.name in ("link", "style"):
             return
+        kind = {one.name: one.value.lower() for one in token.attributes}.get(KINDS.get(token.name, ""))
         values = []
         for attribute in token.attributes:
-            if attribute.name in ATTRIBUTES and _has_letters(attribute.value):
+            is_read = attribute.name in ATTRIBUTES or (token.name, attribute.name, kind) in OTHER_ATTRIBUTES
+            if is_read and _has_letters(attribute.value):
                 values.append(_Value(attribute.start, attribute.stop, len(self.lines)))
                 self.lines.append(" ".join(_without_hyphens(attribute.value).split()))
         if values:
@@ -189,10 +198,23 @@ class HtmlDocument:
             return parts[max(index - 1 - blank, 0)].name == "br"
         if self._separates(parts, index) or self._separates(parts, index - 1):
             return True
-        if (before.kind, before.name, token.kind, token.name) != (END, "a", START, "a"):
-            return False
-        inside = (*parts[max(index - 2, 0) : index - 1], *parts[index + 1 : index + 2])
-        return len(inside) == 2 and all(part.kind == TEXT and _has_letters(self._decoded(part)) for part in inside)
+        return (before.kind, token.kind) == (END, START) and self._are_apart(parts, index)
+
+    def _are_apart(self, parts: Sequence[Token], index: int) -> bool:
+        """Whether two elements that touch at an index have a text each, as two links have or Home and News.
+
+        Others are parts of one word.
+        """
+        first, last = index - 1, index
+        while first > 0 and parts[first].kind == END:
+            first -= 1
+        while last < len(parts) - 1 and parts[last].kind == START:
+            last += 1
+        before, after = (self._decoded(part) if part.kind == TEXT else "" for part in (parts[first], parts[last]))
+        ended, begun = ({part.name for part in side} for side in (parts[first + 1 : index], parts[index:last]))
+        if "a" in ended & begun:
+            return _has_letters(before) and _has_letters(after)
+        return _are_two_words(before, after) and not (ended | begun) & {"sub", "sup"}
 
     def _separates(self, parts: Sequence[Token], index: int) -> bool:
         """Whether it is a sign between two links."""
@@ -399,6 +421,17 @@ def _is_space(character: str) -> bool:
 def _has_letters(text: str) -> bool:
     """Whether there is something to translate; addresses of the web and of mail are not."""
     return any(any(map(str.isalpha, word)) for word in text.split() if not _ADDRESS.search(word))
+
+
+def _are_two_words(before: str, after: str) -> bool:
+    """Whether words that touch are two, as "Home" and "News", "Stars" and "125"; not "micro" and "wave", "H" and "TML".
+
+    The second begins with a capital, or one alone is a number; both have more than one character.
+    """
+    if not (before[-2:].strip() == before[-2:] and after[:2].strip() == after[:2] and len(before) > 1 < len(after)):
+        return False
+    end, start = before[-1], after[0]
+    return f"{end}{start}".isalnum() and (start.isupper() or end.isdigit() != start.isdigit())
 
 
 def _escaped(text: str) -> str:

@@ -60,14 +60,11 @@ def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *o
 @pytest.mark.parametrize(
     ("name", "content", "form"),
     [
-        ("a.HTM", "a dog\n", "html"),
-        ("a.html.gz", "a dog\n", "html"),
-        ("a.srt", "a dog\n", "srt"),
         ("page", "\ufeff\n <!doctype HTML>\n<p>a dog</p>\n", "html"),
         ("page", "<!-- a -->\n<html lang='en'>\n", "html"),
         ("titles", "1\n00:00:01,000 --> 00:00:02,000\na dog\n", "srt"),
-        ("a.vtt", "a dog\n", "vtt"),
         ("titles", "\ufeffWEBVTT - film\n\n00:01.000 --> 00:02.000\na dog\n", "vtt"),
+        ("a.txt", '#\nmsgid "a dog"\n', "po"),
         ("text", "WEBVTTs are subtitles\n", None),
         ("text", "a dog\nWEBVTT\n", None),  # it is the first line of such a file
         ("text", "a dog\n<htmlx> a --> b\n", None),
@@ -96,27 +93,76 @@ def test_a_document_without_its_format_is_warned_of(
     assert output.read_bytes() == translation
 
 
-@pytest.mark.parametrize("name", ["a.md", "a.Markdown", "a.md.gz"])
-def test_markdown_is_warned_of(model: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / name
-    source.write_text("# a dog\n")
-    arguments = ["--model", str(model), "--input", str(source), "--output", str(tmp_path / "output")]
-    assert main(arguments) == 0
-    assert capsys.readouterr().err == (
-        f"nmt-translate: warning: --input {source} looks like Markdown, for which there is no format, and its marks "
-        "are translated as words, too; give --format text if that is meant\n"
-    )
-    assert main([*arguments, "--format", "text"]) == 0
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.HTM", "html"), ("a.html.gz", "html"), ("a.srt", "srt"), ("a.Markdown", "markdown"), ("a.md.gz", "markdown")],
+)
+def test_the_ending_tells_the_format(
+    model: Path, tmp_path: Path, name: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\n<i>a dog</i> runs\n" if form == "srt" else "# <b>a dog</b>\n"
+    (source := tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    assert main(["--model", str(model), "--input", str(source), "--output", str(tmp_path / "output")]) == 0
     assert capsys.readouterr().err == ""
+    assert (tmp_path / "output").read_text() == translate_document(Translator.load(model), text, format=form)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "what_to_do"),
+    [
+        ("a.docx", "save it as HTML"),
+        ("a.PDF", "save its text, as pdftotext does"),
+        ("a.tex.gz", "convert it, as pandoc does, to HTML or Markdown"),
+        ("a.tar.gz", "unpack it, and give the files in it"),
+        ("a.xlsx", "save the column of texts as a file with one text a line"),
+        ("a.txt.xz", "unpack it, or pack it with gzip"),
+    ],
+)
+def test_an_ending_that_is_not_read(
+    model: Path, tmp_path: Path, name: str, what_to_do: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source := tmp_path / name).write_text("a dog\n")
+    ending = "." + name.lower().removesuffix(".gz").rpartition(".")[2]
+    (line,) = complaints(capsys, model, source)
+    assert line == f"--input {source}: {ending} is not read; {what_to_do}, or give --format"
+    assert main(["--model", str(model), "--input", str(source), "--format", "text"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "encoding", "text", "same"),
+    [
+        ("text", "cp1250", "a łódź dog\r\nruns", None),
+        ("text", "utf-32", "a łódź dog\r\nruns", None),
+        ("html", "cp1250", "<meta charset='cp1250'><p>a łódź</p>", "<meta charset='UTF-8'>"),
+        ("po", "latin-1", 'msgid ""\nmsgstr "charset=iso-8859-1\\n"\n\nmsgid "a é"\nmsgstr ""\n', "charset=UTF-8"),
+    ],
+)
+def test_another_encoding(model: Path, tmp_path: Path, form: str, encoding: str, text: str, same: str | None) -> None:
+    """The output is UTF-8, and says so."""
+    source, output = tmp_path / "source", tmp_path / "output"
+    source.write_bytes(text.encode(encoding))
+    arguments = ["--model", str(model), "--input", str(source), "--output", str(output), "--format", form]
+    assert main([*arguments, "--encoding", encoding]) == 0
+    written = output.read_bytes()
+    source.write_text(text.replace("cp1250", "UTF-8").replace("iso-8859-1", "UTF-8"), newline="")
+    assert main([*arguments, "--encoding", "utf-8"]) == 0
+    assert output.read_bytes() == written
+    assert (same or "\r\n") in written.decode()
 
 
 def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     (source := tmp_path / "a.html").write_text(HTML)
     options = ["--n-best", "2", "--scores", "--flush", "--resume", "--output", str(tmp_path / "out")]
     lines = complaints(capsys, model, source, "--format", "html", *options, "--alignments", str(tmp_path / "b"))
-    text = " goes with --format text alone; --format html is one whole document"
+    text = " goes with --format text in UTF-8 alone; --format html is one whole document"
     for option in ("--n-best", "--scores", "--flush", "--resume", "--alignments"):
         assert f"  - {option}{text}" in lines
+    (line,) = complaints(capsys, model, source, "--scores")
+    assert line == (
+        f"--scores goes with --format text in UTF-8 alone; --input {source} (html, by its ending) is one whole document"
+    )
+    (line,) = complaints(capsys, model, source, "--format", "text", "--encoding", "cp1252", "--scores")
+    assert line == "--scores goes with --format text in UTF-8 alone; --encoding cp1252 is one whole document"
 
 
 def test_options_of_alignments(model: Path, tmp_path: Path) -> None:
@@ -133,7 +179,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     source = tmp_path / "a.srt"
     source.write_text("1\n00:00:01,000 -> 00:00:02,000\na dog\n")
     (line,) = complaints(capsys, model, source, "--format", "docx")
-    assert line == "--format docx: unknown; choose one of text, paragraphs, html, srt, vtt"
+    assert line.startswith("--format docx: unknown; choose one of text, paragraphs, html, markdown, srt, ")
     (line,) = complaints(capsys, model, source, "--format", "srt")
     assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' is damaged; expected times such as ")
     (line,) = complaints(capsys, model, tmp_path / "none", "--format", "html")
@@ -141,9 +187,16 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     source.write_bytes(b"<p>\n<b>\xff</b>")
     (line,) = complaints(capsys, model, source, "--format", "html")
     assert line == (
-        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); if it is Windows-1252, as old Western European "
-        "text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
+        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); convert it with iconv -f ENCODING -t UTF-8 FILE > "
+        "NEW, where old texts are in WINDOWS-1252 (Western European), -1250 (Central European), -1251 (Cyrillic), or "
+        "another ENCODING"
     )
+    (line,) = complaints(capsys, model, source, "--format", "html", "--encoding", "ascii")
+    assert line == (
+        f"{source}: not valid ascii ('ascii' codec can't decode byte 0xff in position 7: ordinal not in range(128))"
+    )
+    (line,) = complaints(capsys, model, source, "--format", "html", "--encoding", "rot13")
+    assert line == "--encoding rot13: unknown; give a name such as cp1250, latin-1, or utf-16"
 
 
 def test_a_document_that_is_too_large(

@@ -54,7 +54,8 @@ def test_a_program_and_the_command_know_it(tmp_path: Path) -> None:
     for place, addition in ADDITIONS.items():
         assert source.count(f"{place}\n") == 1
         source = source.replace(f"{place}\n", f"{addition}{place}\n")
-    path.write_text(source.replace('Literal["text", ', 'Literal["text", "numbered", '), encoding="utf-8")
+    assert source.count('    "text",\n') == 1
+    path.write_text(source.replace('    "text",\n', '    "text",\n    "numbered",\n'), encoding="utf-8")
     save_random_model(tmp_path / "model.safetensors")
     lines = text(LINES).splitlines()
     (tmp_path / "document.tab").write_text("".join(f"{number}\t{line}\n" for number, line in enumerate(lines)))

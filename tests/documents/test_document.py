@@ -198,7 +198,9 @@ def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
 
 
 def test_mistakes(translator: Translator) -> None:
-    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, paragraphs, html, srt, vtt$"):
+    with pytest.raises(
+        UserError, match=r"^format 'docx': unknown; choose one of text, paragraphs, html, markdown, srt, "
+    ):
         read_document("", format="docx")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^n_best is 2; a document is translated in one way"):
         translate_document(translator, "a", options=TranslationOptions(n_best=2))

@@ -43,6 +43,16 @@ PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="ut
         ("<div translate=no>No<p translate=yes>Yes</p>No</div>Yes", ["Yes", "Yes"]),
         ('<div class="a notranslate b">No</div>Yes', ["Yes"]),
         ('<img alt="A dog" src=x> <input placeholder=Name title="" value=v>', ["A dog", "Name"]),
+        ("<input type=Submit value=Go><input type=text value=no><button value=no>Go</button>", ["Go", "Go"]),
+        ("<select><optgroup label=Dogs><option value=no label='Old dog'></select><p label=no>", ["Dogs", "Old dog"]),
+        ("<track label=German><nav aria-label=Main><p label=no>", ["German", "Main"]),
+        ("<meta name=description content='A dog'><meta name=author content=no>", ["A dog"]),
+        ("<span>Home</span><span>News</span>", ["Home", "News"]),
+        ("<b>Home <i>page</i></b><span><u>Latest</u> news</span> now", ["Home page", "Latest news now"]),
+        ("<b>std</b><span>1.95.0</span><b>T</b>itle <i>mm</i><b>20</b>", ["std", "1.95.0Title mm"]),
+        ("<b>T</b>itle <i>H</i><b>TML</b> <b>micro</b><i>wave</i>", ["Title HTML microwave"]),
+        ("<b>CO</b><i>2</i> <b>Home </b><b>News</b> x<sup>2</sup><sub>Max</sub>", ["CO2 Home News xMax"]),
+        ("<b>第二</b><i>局部</i>", ["第二局部"]),
         ('<img alt="A &quot;dog&quot;" translate=no><a title="x@y.org">https://x.org/a</a>', []),
         ("<!-- <b>c</b> --><!doctype html><?php echo 1 ?></3><![CDATA[d]]>", []),
         ("note<sup>1</sup>, H<sub>2</sub>O", ["note, H2O"]),
@@ -408,7 +418,7 @@ def test_tags_are_those_that_lxml_sees(html: str) -> None:
 
 def test_a_page() -> None:
     document = HtmlDocument(PAGE)
-    assert len(document.lines) == 59
+    assert len(document.lines) == 60
     assert "Two men are building a wooden boat in the yard. You may watch them at work." in document.lines
     for number, imitation in enumerate((in_order, in_reverse, at_random(1), at_random(2))):
         written = translated(document, imitation)

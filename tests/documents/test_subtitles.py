@@ -41,8 +41,12 @@ def read(*texts: str) -> Subtitles:
         (["1984", "..."], []),
         (["a", "1984", "b"], ["a", "b"]),
         ([r"{\an8}a sign", "he"], ["a sign", "he"]),  # at another place on the screen
-        (["[noise]", "he"], ["[noise]", "he"]),
-        (["Open File --> New.", "A --> 5"], ["Open File --> New.", "A --> 5"]),  # no times
+        (["[noise]", "he"], ["noise", "he"]),
+        (["[door slams] Come in.", "He\n[a door\nslams] and"], ["door slams", "Come in.", "He", "[a door slams] and"]),
+        (["ANN: I think", "DR. O'NEIL #2: No,\nI"], ["I think", "No, I"]),  # two speakers
+        (["- ANN: I do\n- [laughs] So.", "NASA: two"], ["I do", "laughs", "So.", "two"]),
+        (["At 10:15: we", "Ann: we go"], ["At 10:15: we Ann: we go"]),
+        (["Open File --> New.", "v1.2 --> v1.3.4"], ["Open File --> New.", "v1.2 --> v1.3.4"]),  # no times
         (["10:15:20 to 11:30:45 is the time."], ["10:15:20 to 11:30:45 is the time."]),
         (
             ["From\n10:15:20.5 to 11:30:45.", "10:15:20, or 10:15:21."],
@@ -70,6 +74,8 @@ def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
         ([r"{\an8}<i>a</i>."], [r"{\an8}<i>A</i>."]),
         (["<i>a b", "c d</i>."], ["<i>A B", "C D</i>."]),  # a tag that goes on
         (["♪ a ♪"], ["♪ A ♪"]),
+        ([">> ANN: [a] <i>b</i>\n- c"], [">> ANN: [A] <i>B</i>\n- C"]),
+        (["[a b] MAN:\nc", "(a)"], ["[A B] MAN:\nC", "(A)"]),
         (["a & b < c <3"], ["A & B < C <3"]),
         (['<font color="#fff">aa bb\ncc dd</font>'], ['<font color="#fff">AA BB\nCC DD</font>']),
         (["<b>a</b>.<br>b <br/> c"], ["<b>A</b>.<br>B <br/> C"]),
@@ -88,7 +94,7 @@ def test_tags_and_dashes_stay(texts: list[str], expected: list[str]) -> None:
         (["aa aa", "aa aa."], "b b b b.", [], ["b b", "b b."]),  # half and half
         (["aa aa", "aa aa."], "b b, b b b b.", [], ["b b,", "b b b b."]),  # a pause is worth a word
         (["aa aa", "aa aa."], "b b b b b b.", [(0, 0), (2, 1), (2, 2), (3, 3)], ["b", "b b b b b."]),  # alignments are
-        (["a a a", "a.", "a."][:2], "b.", [], ["b.", ""]),  # too few words
+        (["a a a", "a.", "a."][:2], "b.", [], ["b.", "b."]),  # too few words: it stays on the screen
         (["a", "a", "a."], "b b b.", [(2, 0), (2, 1), (2, 2)], ["b", "b", "b."]),  # a word for each
     ],
 )
@@ -158,7 +164,7 @@ def test_an_empty_translation_leaves_no_blank_line_in_a_cue(text: str, expected:
         (["aaaa", "aaaa."], "我们很。", [], ["我们", "很。"]),
         (["aaaa", "aaaa."], "Ich wollte ... ... gehen", [], ["Ich wollte ...", "... gehen"]),
         (["aaaaaaaaa", "a."], "我们很喜。", [], ["我们很", "喜。"]),  # no cue begins with the full stop
-        (["a", "a", "a."], "是。", [], ["是。", "", ""]),
+        (["a", "a", "a."], "是。", [], ["是。", "是。", "是。"]),
         (["aaaa", "aaaa."], "他说「好」。", [], ["他说", "「好」。"]),
         (["aaa", "aaaa."], "私はラーメンが好き", [], ["私は", "ラーメンが好き"]),  # no word in katakana is cut
         (["aaaa", "aaaa."], "กำลังวิ่ง และกำลังเล่น", [], ["กำลังวิ่ง", "และกำลังเล่น"]),  # but at a space
@@ -245,9 +251,9 @@ def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("A page.", ["a.srt, line 1: 'A page.' comes before the times of the first subtitle; is this SubRip?"]),
+        ("A page.", ["a.srt, line 1: 'A page.' comes before the times of the first text; expected 00:01:02,345 --> "]),
         ("WEBVTT\n\n00:01.0 --> 00:02.0\na", ["a.srt, line 1: 'WEBVTT' comes before the times"]),
-        ("1\n", ["a.srt: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"]),
+        ("1\n", ["a.srt: has no line with times, such as 00:01:02,345 --> 00:01:04,000"]),
         (cues("a").replace("-->", "->"), ["a.srt, line 2: '00:00:01,000 -> 00:00:01,900' is damaged; expected times"]),
         (cues("a").replace("00:00:01,000 ", ""), ["a.srt, line 2: '--> 00:00:01,900' is damaged; expected times"]),
         (cues("a", "b").replace("00:00:02,", "O0:00:02,", 1), ["a.srt, line 6: 'O0:00:02,000 --> 00:00:02,900' is"]),

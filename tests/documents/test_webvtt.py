@@ -15,8 +15,7 @@ from tests.documents.imitation import at_random, in_order, in_reverse, translate
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding="utf-8")
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
 TAGS = re.compile(r"</?[a-z][^<>\n]*>|<[\d:.]+>")
-EITHER = "this is SubRip, the format srt, or WebVTT, whose first line must be WEBVTT"
-WITHOUT_HEADER = "these are the times of WebVTT, whose first line must be WEBVTT"
+WITHOUT_HEADER = "times of WebVTT need that line, and SubRip is the format srt"
 
 STAMPS = re.compile(r"<[\d:.]+>")
 
@@ -78,6 +77,8 @@ def test_a_file() -> None:
             ["3:16,17 and 4:1,2 are it.", "3:26.00 was hers, then 3:27.5."],
         ),
         (["a\n \nb"], ["a b"]),  # a row of spaces is in the cue
+        (["File --> Open", "1.2.3 --> a"], ["File --> Open 1.2.3 --> a"]),  # which players leave out
+        (["<v Ann>ANN: Where?", "[&lt;noise&gt;] In there."], ["Where?", "<noise>", "In there."]),
     ],
 )
 def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
@@ -216,11 +217,11 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         ("WEBVTTs\n", "a.vtt, line 1: 'WEBVTTs' stands where WEBVTT belongs; is this WebVTT?"),
         (
             "1\n00:00:01,000 --> 00:00:02,000\na\n",
-            "a.vtt, line 1: '1' stands where WEBVTT belongs; this is SubRip, the format srt",
+            f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "0:0:1.000 --> 0:0:2.000\na\n",  # which SubRip's players read, too
-            "a.vtt, line 1: '0:0:1.000 --> 0:0:2.000' stands where WEBVTT belongs; this is SubRip, the format srt",
+            f"a.vtt, line 1: '0:0:1.000 --> 0:0:2.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "\ufeff00:01.000 --> 00:02.000 line:0\r\na\r\n",
@@ -228,11 +229,12 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         ),
         (
             "00:00:01.000 --> 00:00:02.000\na\n",
-            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; {EITHER}",
+            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "00:00:01.000 --> 00:00:02.000 align:start\na\n",
-            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000 align:start' stands where WEBVTT belongs; {WITHOUT_HEADER}",
+            "a.vtt, line 1: '00:00:01.000 --> 00:00:02.000 align:star...' stands where WEBVTT belongs; "
+            + WITHOUT_HEADER,
         ),
         (
             "1\n59:59.000 --> 01:00:02.000\na\n",
@@ -299,8 +301,8 @@ def test_webvtt_that_is_read_as_subrip() -> None:
     with pytest.raises(UserError) as error:
         Subtitles(FILE, name="a.srt")
     assert str(error.value) == (
-        "a.srt, line 1: 'WEBVTT - A walk in the park' comes before the times of the first subtitle; this is WebVTT, "
-        "the format vtt"
+        "a.srt, line 1: 'WEBVTT - A walk in the park' comes before the times of the first text; this is WebVTT, the "
+        "format vtt"
     )
 
 

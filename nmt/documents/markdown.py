@@ -1,0 +1,248 @@
+"""Markdown: CommonMark with GitHub's tables, as markdown-it-py reads it, which also judges what is written.
+
+Paragraphs, headings, items of lists and cells of tables are texts; emphasis and links are marks in them (see `inline`).
+All else stays as it is, character by character: code, HTML, targets of links, images, front matter. A paragraph of
+several lines is broken again at its width. What would be markup in a translation gets backslashes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import unescape
+from itertools import pairwise
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it import rules_inline as rules
+from markdown_it.rules_inline import StateInline
+
+from nmt.decoding.writing import Translation
+from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
+from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.documents.words import word_links
+
+Rule = Callable[[StateInline, bool], bool]
+
+_FRONT_MATTER = re.compile(r"\ufeff?(?:---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*$\n?)?", re.DOTALL | re.MULTILINE)
+_ROW = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_KEPT = re.compile(r"\[\^[^\]\s]+\]:?|\[[ xX]\](?=\s)|\[![A-Z]+\]|(?<!\w):[a-z][a-z0-9_+-]*:(?!\w)")  # notes, boxes
+_HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)[^<>]*>")
+_CHARACTER = re.compile(r"\\([!-/:-@\[-`{-~])|&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_MARKUP = re.compile(r"[\\`*_\[\]<>&~#]")
+_ROW_MARKUP = re.compile(r"^(\d*)(?=[-+=.)])", re.MULTILINE)  # of lists and headings
+_OPENED, _CLOSED = "\ufdd2", "\ufdd3"  # no characters, beside tags
+_EMPTY = re.compile(rf"(\*\*|\*|__|_|~~){_OPENED}{_CLOSED}\1")
+_GLUE, _UNGLUE = str.maketrans(" \n", "\ufdd0\ufdd1"), str.maketrans("\ufdd0\ufdd1", " \n")  # white space in tags
+
+
+class _Text(NamedTuple):
+    """A text in its place."""
+
+    piece: Piece
+    source: str  # as the parser gives it, without what stands before its rows
+    row_end: str  # with what the next row begins with, such as "> "
+    is_cell: bool
+
+
+class Markdown:
+    """Markdown with its texts: `lines` are to be translated."""
+
+    def __init__(self, text: str) -> None:
+        self.lines: list[str] = []
+        self._parts: list[str | _Text] = []
+        self._references: dict[str, Any] = {}
+        self._notation = Notation(partial(_tokens, references=self._references), _read)
+        front = _FRONT_MATTER.match(text)
+        place = front.end() if front else 0
+        self._parts.append(text[:place])
+        rows = [match.span() for match in _ROW.finditer(text, place)]
+        for before, token in pairwise(_PARSER.parse(text[place:], self._references)):
+            if token.type != "inline" or token.map is None:
+                continue
+            is_cell = before.type in ("th_open", "td_open")
+            spans = _located(text, token.content, rows[slice(*token.map)], place, is_cell=is_cell)
+            source = _with_full_references(token.content, self._references)
+            piece = piece_of(source, self._notation) if spans else None
+            if piece is not None:
+                row_end = text[spans[0][1] : spans[1][0]].lstrip(" \t") if len(spans) > 1 else "\n"
+                self.lines.append(piece.text)
+                self._parts += [text[place : spans[0][0]], _Text(piece, source, row_end, is_cell)]
+                place = spans[-1][1]
+        self._parts.append(text[place:])
+        self.is_marked = any(isinstance(part, _Text) and part.piece.marks for part in self._parts)
+
+    def written(self, translations: Sequence[Translation]) -> str:
+        """The Markdown with a translation for each of the lines."""
+        left = iter(translations)
+        return "".join(part if isinstance(part, str) else self._written(part, next(left)) for part in self._parts)
+
+    def _written(self, text: _Text, translation: Translation) -> str:
+        """A text with its translation, whose characters get backslashes if it would have other elements without."""
+        line = " ".join(translation.text.split())
+        links = word_links(translation, text.piece.text, line)
+        tags = [
+            (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
+            for before, after in text.piece.tags
+        ]
+        piece = text.piece._replace(tags=tags, rows=1)
+        rows = text.source.split("\n")
+        width = max(map(len, rows)) if len(rows) > 1 else 0
+        blocks, elements = self._elements(text.source)
+        written = ""
+        for write, row_start in ((_plain, r"\1"), (_escaped, r"\1\\")):
+            inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
+            inside = _broken(inside, width).translate(_UNGLUE)
+            written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
+            blocks_now, elements_now = self._elements(written)
+            lost = (elements - elements_now).total()
+            if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out:
+                break
+        return written.replace("|", r"\|") if text.is_cell else written.replace("\n", text.row_end)
+
+    def _elements(self, source: str) -> tuple[list[str], Counter[str]]:
+        """The blocks of a text, and the elements in it."""
+        blocks = _PARSER.parse(source, self._references)
+        inside = (child.type for block in blocks for child in block.children or ())
+        return [block.type for block in blocks], Counter(kind for kind in inside if not _is_text(kind))
+
+
+def _without_empty(text: str) -> tuple[str, int]:
+    """The text without emphasis around nothing, which would be asterisks, and how many of them there were."""
+    left_out, found = 0, 1
+    while found:
+        text, found = _EMPTY.subn("", text)
+        left_out += found
+    return text.replace(_OPENED, "").replace(_CLOSED, ""), left_out
+
+
+def _located(
+    text: str, content: str, rows: Sequence[tuple[int, int]], place: int, *, is_cell: bool
+) -> list[tuple[int, int]]:
+    """Where the rows of what the parser read are in the text, from a place on; none where one cannot be found."""
+    spans: list[tuple[int, int]] = []
+    for part, (start, stop) in zip(content.split("\n"), rows, strict=False):
+        part = part.strip().replace("|", r"\|") if is_cell else part.strip()
+        find = text.find if is_cell else text.rfind
+        start = find(part, max(start, place), stop)
+        if start < 0:
+            return []
+        spans.append((start, start + len(part)))
+    return spans if content.count("\n") < len(rows) else []
+
+
+def _broken(text: str, width: int) -> str:
+    """The text with its rows broken at a width, if there is one."""
+    if not width:
+        return text
+    parts = (wrap(part, width, break_long_words=False, break_on_hyphens=False) for part in text.split("\ufdd1"))
+    return "\ufdd1".join(map("\n".join, parts))
+
+
+def _read(source: str) -> str:
+    return _CHARACTER.sub(lambda match: match[1] or unescape(match[0]), source)
+
+
+def _plain(text: str) -> str:
+    """A text in which nothing stands for another character."""
+    return _CHARACTER.sub(r"\\\g<0>", text)
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+def _is_text(kind: str) -> bool:
+    return kind.startswith("text") or kind == "softbreak"
+
+
+def _tokens(source: str, references: dict[str, Any]) -> list[Token]:
+    """The elements in a text and what is between them, without a gap."""
+    found: list[Token] = []
+    place = 0
+    for child in _PARSER.parseInline(source, references)[0].children or ():
+        if _is_text(child.type) or "span" not in child.meta:
+            continue
+        start, stop = child.meta["span"]
+        kind, name = {1: START, -1: END, 0: OTHER}[child.nesting], child.tag
+        if child.type == "strong_open":
+            start -= 1
+        elif child.type == "strong_close":
+            stop += 1
+        elif child.type == "hardbreak":
+            start = len(source[:start].rstrip(" "))
+        elif child.type == "image" or child.info == "auto":
+            kind, name = OTHER, CODE
+        elif child.type == "html_inline" and (tag := _HTML_TAG.fullmatch(source, start, stop)):
+            name = tag[2].lower()
+            kind = OTHER if name == BREAK or tag[0].endswith("/>") else END if tag[1] else START
+        if place < start:
+            found.append(Token(TEXT, place, start))
+        found.append(Token(kind, start, stop, name))
+        place = stop
+    if place < len(source):
+        found.append(Token(TEXT, place, len(source)))
+    if len(partners(found)) < sum(token.kind in (START, END) for token in found):  # tags of HTML without theirs
+        return [token._replace(kind=OTHER) if source[token.start] == "<" else token for token in found]
+    return found
+
+
+def _with_full_references(source: str, references: dict[str, Any]) -> str:
+    """The text with [word] and [word][] as [word][word], whose target does not change with the word."""
+    opened: list[Token] = []
+    pieces, place = [], 0
+    for token in _tokens(source, references):
+        if token.name == "a" and token.kind == START:
+            opened.append(token)
+        elif token.name == "a" and token.kind == END and source[token.start : token.stop] in ("]", "][]"):
+            pieces += [source[place : token.start], f"][{source[opened[-1].stop : token.start]}]"]
+            place = token.stop
+    return "".join([*pieces, source[place:]])
+
+
+def _spanned(rule: Rule, *, is_run: bool = False) -> Rule:
+    """A rule of the parser whose tokens know where they are in the text; of a run of delimiters each character."""
+
+    def spanned(state: StateInline, silent: bool) -> bool:
+        start, known = state.pos, len(state.tokens)
+        if not rule(state, silent):
+            return False
+        stop = state.pos
+        for token in reversed(state.tokens[known:]):
+            if is_run and stop > start:
+                token.meta["span"] = (stop - len(token.content), stop)
+                stop -= len(token.content)
+            elif not is_run and token.type == "link_close" and token.info != "auto" and "span" not in token.meta:
+                token.meta["span"] = (state.md.helpers.parseLinkLabel(state, start, True), stop)
+            elif not is_run and token.nesting >= 0 and "span" not in token.meta:
+                token.meta["span"] = (start, start + 1 if token.type == "link_open" and not token.info else stop)
+        return True
+
+    return spanned
+
+
+def _kept(state: StateInline, silent: bool) -> bool:
+    """The rule for what other readers of Markdown know: references to footnotes, check boxes, names of emoji."""
+    match = _KEPT.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("kept", "", 0)
+    state.pos = match.end()
+    return True
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    elements = {"newline": rules.newline, "escape": rules.escape, "backticks": rules.backtick, "link": rules.link}
+    elements |= {"image": rules.image, "autolink": rules.autolink, "html_inline": rules.html_inline}
+    for name, rule in elements.items():
+        parser.inline.ruler.at(name, _spanned(rule))
+    parser.inline.ruler.at("strikethrough", _spanned(rules.strikethrough.tokenize, is_run=True))
+    parser.inline.ruler.at("emphasis", _spanned(rules.emphasis.tokenize, is_run=True))
+    parser.inline.ruler.before("link", "kept", _spanned(_kept))
+    return parser
+
+
+_PARSER = _parser()

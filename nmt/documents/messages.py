@@ -1,0 +1,187 @@
+"""Messages of programs, as the Translate Toolkit reads and writes them: PO, XLIFF, Qt's TS, Java properties, JSON.
+
+What is translated already stays, also where it is marked as fuzzy; what is written here is marked as in need of a
+review where the format has a mark for that. All plural forms get a translation: the first that of the singular, the
+others that of the plural. A line of a message is a text of its own, and tags in it are marks (see `inline`), as are the
+elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from html import escape, unescape
+from typing import Any, NamedTuple
+
+from nmt.data.corpus import excerpt
+from nmt.decoding.writing import Translation
+from nmt.documents.formats import declared_as_utf8
+from nmt.documents.tagged import Notation, Piece, piece_of, tags_by
+from nmt.documents.words import word_links
+from nmt.errors import UserError
+
+_TAG = r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?/?>"
+_NATIVE = r"<(?:ph|bpt|ept|it|ut)\b[^<>]*[^/<>]>[^<>]*</[a-z]+>"  # what stands for code of the converted format
+_AS_WRITTEN = Notation(tags_by(re.compile(_TAG)))
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # which XML does not have
+_XML = Notation(
+    tags_by(re.compile(rf"{_NATIVE}|{_TAG}")), unescape, lambda text: escape(_CONTROL.sub("", text), quote=False)
+)
+_PLURALS = re.compile(r"nplurals\s*=\s*([^;\\\"]*)")
+_BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension
+_ROW = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class _Kind(NamedTuple):
+    """How texts of a format are read and written."""
+
+    mark: Callable[[Any], object] | None = None  # as to be reviewed; None: the file has one language
+    notation: Notation = _AS_WRITTEN
+
+
+_KINDS = {
+    "po": _Kind(lambda unit: unit.markfuzzy()),
+    "ts": _Kind(lambda unit: unit.markfuzzy()),
+    "xliff": _Kind(lambda unit: unit.markreviewneeded(), _XML),
+    "xliff2": _Kind(lambda unit: unit.xmlelement.set("state", "translated"), _XML),
+    "properties": _Kind(),
+    "json": _Kind(),
+}
+_Parts = list[str | tuple[Piece, int]]  # what stays, and pieces with their numbers among the lines
+
+
+class Messages:
+    """A file of messages: `lines` are to be translated."""
+
+    def __init__(self, text: str, *, name: str, form: str) -> None:
+        """Raises UserError, which calls the file `name`, where the toolkit cannot read it."""
+        self.lines: list[str] = []
+        self.is_marked = False
+        self._text = text
+        if form == "xliff" and re.search(r"<xliff\b[^>]*\bversion=[\"']2", text):
+            form = "xliff2"
+        self._form, self._kind = form, _KINDS[form]
+        self._store = _parsed(text, name, form)
+        self._units: list[tuple[Any, list[_Parts]]] = []
+        names = {unit.getid() for unit in self._store.units} if form == "json" else set()
+        for unit in self._store.units:
+            if self._is_open(unit, names):
+                messages = [self._read(message) for message in self._messages(unit, name)]
+                if any(isinstance(part, tuple) for parts in messages for part in parts):
+                    self._units.append((unit, messages))
+
+    def _is_open(self, unit: Any, names: set[str]) -> bool:
+        """Whether an entry is to be translated; `names` are those of all values of a JSON file."""
+        if unit.isheader() or unit.isobsolete() or not unit.istranslatable() or unit.isblank():
+            return False
+        if self._form == "json":
+            path = unit.getid()
+            beside = _BESIDE_MESSAGE.sub(".message", path)
+            return isinstance(unit.target, str) and ".@" not in path and (beside == path or beside not in names)
+        if self._kind.notation is _XML and (target := unit.target_dom) is not None:
+            states = (target.get("state"), unit.xmlelement.get("state"))
+            return not unit.target or not {*states}.isdisjoint(("new", "needs-translation", "initial"))
+        return self._kind.mark is None or not any(getattr(unit.target, "strings", [unit.target]))
+
+    def _messages(self, unit: Any, name: str) -> list[str]:
+        """What is to be translated of an entry: for each plural form the message that it is the translation of."""
+        if self._kind.notation is _XML:
+            return [_around_and_inside(unit.source_dom)[1]]
+        if not unit.hasplural():
+            return [str(unit.source)]
+        forms = len(getattr(unit.target, "strings", ())) or 2
+        if (header := _PLURALS.search(self._text)) and header[1].strip() != "INTEGER":  # of a template
+            if not header[1].strip().isdecimal() or not 1 <= int(header[1]) <= 9:
+                line = self._text.count("\n", 0, header.start()) + 1
+                raise UserError(f"{name}, line {line}: {excerpt(header[0])} is no number of plural forms, such as 2")
+            forms = int(header[1])
+        strings = [str(message) for message in unit.source.strings]
+        return [strings[0 if form == 0 and forms > 1 else -1] for form in range(forms)]
+
+    def _read(self, message: str) -> _Parts:
+        parts: _Parts = []
+        for row in [message] if self._kind.notation is _XML else _ROW.findall(message):
+            piece = piece_of(row, self._kind.notation)
+            if piece is None:
+                parts.append(row)
+                continue
+            parts.append((piece, len(self.lines)))
+            self.lines.append(piece.text)
+            self.is_marked = self.is_marked or bool(piece.marks)
+        return parts
+
+    def written(self, translations: Sequence[Translation]) -> str:
+        """The file with a translation for each of the lines."""
+        for unit, messages in self._units:
+            strings = ["".join(self._written(part, translations) for part in parts) for parts in messages]
+            if self._kind.notation is _XML:
+                _set_content(unit, strings[0])
+            else:
+                unit.target = strings if len(strings) > 1 else strings[0]
+            if self._kind.mark is not None:
+                self._kind.mark(unit)
+        written = bytes(self._store).decode("utf-8").removeprefix("\ufeff")
+        if self._form == "properties" and self._text.isascii():  # as older Javas need it
+            written = re.sub(r"[^\x00-\x7f]", _escaped, written)
+        return f"\ufeff{written}" if self._text.startswith("\ufeff") else written
+
+    def _written(self, part: str | tuple[Piece, int], translations: Sequence[Translation]) -> str:
+        if isinstance(part, str):
+            return part
+        piece, number = part
+        text = " ".join(translations[number].text.split())
+        links = word_links(translations[number], piece.text, text)
+        return f"{piece.before}{piece.inside(text, links, self._kind.notation)}{piece.after}"
+
+
+def _parsed(text: str, name: str, form: str) -> Any:
+    """The file as the toolkit reads it, in UTF-8 whatever it says of itself, for so it is written."""
+    from translate.storage import jsonl10n, properties, pypo, ts2, xliff, xliff2
+
+    store = {
+        "po": pypo.pofile,
+        "ts": ts2.tsfile,
+        "xliff": xliff.xlifffile,
+        "xliff2": xliff2.Xliff2File,
+        "properties": properties.javautf8file,
+        "json": jsonl10n.JsonNestedFile,
+    }[form]()
+    if (entity := re.search(r"<!ENTITY", text)) and form in ("ts", "xliff", "xliff2"):
+        line = text.count("\n", 0, entity.start()) + 1
+        raise UserError(
+            f"{name}, line {line}: entities of a file's own are not read; replace them by what they stand for"
+        )
+    if form == "json":
+        indent = re.search(r"\n([ \t]+)\"", text)
+        store.dump_args["indent"] = indent[1] if indent else None
+        store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
+    try:
+        store.parse(declared_as_utf8(text.removeprefix("\ufeff")).encode("utf-8"))
+    except Exception as error:  # of many types, also those of bugs
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        place = re.search(r"\bline (\d+)", said)
+        where = f"{name}, line {place[1]}" if place else name
+        raise UserError(f"{where}: cannot be read as {form} ({said})") from None
+    return store
+
+
+def _around_and_inside(element: Any) -> tuple[str, str, str]:
+    """The start tag of an element, its content, and the end tag."""
+    from lxml import etree
+
+    whole = etree.tostring(element, encoding="unicode", with_tail=False)
+    start, stop = whole.index(">") + 1, whole.rfind("</")
+    return whole[:start], whole[start:stop], whole[stop:]
+
+
+def _set_content(unit: Any, content: str) -> None:
+    """Make this the content of the target of an entry, whose attributes stay."""
+    from lxml import etree
+
+    before, _, after = _around_and_inside(unit.source_dom)
+    unit.target = "-"  # makes the element where there is none
+    made = etree.fromstring(f"{before}{content}{after}")
+    unit.target_dom.text, unit.target_dom[:] = made.text, list(made)
+
+
+def _escaped(character: re.Match[str]) -> str:
+    units = character[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))

@@ -1,0 +1,168 @@
+"""Texts with tags in them, as in subtitles, messages of programs, and Markdown: what of a text is translated.
+
+White space, tags around everything, and other characters at the edges stay where they are; tags inside become marks
+(see `inline`). It knows a format by how it writes tags and characters, and nothing of files.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from nmt.documents.cutting import columns, in_rows
+from nmt.documents.inline import Line, Mark
+from nmt.documents.placing import placed
+from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.pharaoh import Link
+
+SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word
+_CHARACTER = re.compile(r"&#?[0-9A-Za-z]{1,32};|.", re.DOTALL)  # as a reference, or itself
+_LAST_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};\Z")
+_LONGEST_REFERENCE = 35
+_BRACKETS = re.compile(r"\[[^\[\]]+\]|\([^()]+\)", re.DOTALL)
+
+
+class Notation(NamedTuple):
+    """How a format writes texts."""
+
+    tokens: Callable[[str], list[Token]]  # the tags and what is between them, without a gap
+    read: Callable[[str], str] = str  # the text that is written so
+    write: Callable[[str], str] = str
+    before: str = SPACES  # characters that stay where a text begins
+    behind: str = SPACES  # or ends
+    label: re.Pattern[str] | None = None  # stays where a text begins; with one, so do brackets around everything
+
+    def words(self, source: str) -> str:
+        """The text without its tags."""
+        return self.read(
+            "".join(source[token.start : token.stop] for token in self.tokens(source) if token.kind == TEXT)
+        )
+
+
+class Piece(NamedTuple):
+    """A text, or the part of one that is translated by itself."""
+
+    before: str  # what stays around it: white space, a dash, tags
+    text: str  # on one line
+    marks: list[Mark]
+    tags: list[tuple[str, str]]
+    after: str
+    is_whole: bool  # whether its tags have their partners
+    rows: int
+    longest: int  # columns of a row
+    line_end: str
+
+    def inside(self, translation: str, links: Sequence[Link], notation: Notation) -> str:
+        """The translation with its tags, in no more rows than the text had."""
+        rows = self.line_end.join(in_rows(translation, most=self.rows, longest=self.longest))
+        return placed(self.text, self.marks, self.tags, rows, links if self.is_whole else None, escape=notation.write)
+
+
+def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:
+    """Tags that a pattern finds; its groups are the slash of an end tag, and the name, of which others have none."""
+
+    def tokens(source: str) -> list[Token]:
+        found = []
+        place = 0
+        for match in tag.finditer(source):
+            if place < match.start():
+                found.append(Token(TEXT, place, match.start()))
+            name = BREAK if match[0].startswith("\\") else (match[2] or "").lower()
+            is_alone = name in ("", BREAK) or match[0].endswith("/>")
+            kind = OTHER if is_alone else END if match[1] else START
+            found.append(Token(kind, match.start(), match.end(), name))
+            place = match.end()
+        if place < len(source):
+            found.append(Token(TEXT, place, len(source)))
+        return found
+
+    return tokens
+
+
+def piece_of(source: str, notation: Notation) -> Piece | None:
+    """The text of `source`; None where there is nothing to translate."""
+    tokens = notation.tokens(source)
+    together = partners(tokens)
+    before, after, start, stop = _inner(source, tokens, together, notation)
+    line, tags, enclosing, is_whole = Line(), [], [], True
+    while start < stop:
+        token, index = tokens[start], start
+        start += 1
+        if token.kind != TEXT and index not in together:  # with others right behind it, to stay in their order
+            while start < stop and tokens[start].kind != TEXT and start not in together:
+                start += 1
+            alone = tokens[index:start]
+            is_whole = is_whole and all(other.kind == OTHER for other in alone)
+            names = {other.name for other in alone}
+            line.put(separates=not names.isdisjoint((BREAK, CODE)), breaks=BREAK in names)
+            tags.append((source[token.start : alone[-1].stop], ""))
+            continue
+        text = source[max(token.start, before) : min(token.stop, after)]
+        if token.kind == TEXT:
+            line.write(notation.read(text))
+        elif token.kind == START:
+            line.open()
+            enclosing.append(len(tags))
+            tags.append((text, ""))
+        else:
+            line.close()
+            number = enclosing.pop()
+            tags[number] = (tags[number][0], text)
+    line.end()
+    if not any(map(str.isalpha, line.text)):
+        return None
+    rows = source[before:after].count("\n") + 1
+    longest = max(columns(notation.words(row).strip()) for row in source.split("\n"))
+    line_end = "\r\n" if "\r\n" in source else "\n"
+    return Piece(source[:before], line.text, line.marks, tags, source[after:], is_whole, rows, longest, line_end)
+
+
+def _inner(
+    source: str, tokens: Sequence[Token], together: Mapping[int, int], notation: Notation
+) -> tuple[int, int, int, int]:
+    """What is left without all that is kept around the text: source[before:after], in tokens[start:stop].
+
+    From outside to inside these are tags without a partner, pairs of tags around everything, and the characters that
+    `_begin` and `_end` pass over. `together`: the places of tags by those of their partners.
+    """
+    before, after, start, stop = 0, len(source), 0, len(tokens)
+    begun = ended = -1  # the texts whose beginning and whose end is known
+    while start < stop:
+        first, last = tokens[start], tokens[stop - 1]
+        if first.kind != TEXT and start not in together:
+            before, start = first.stop, start + 1
+        elif last.kind != TEXT and stop - 1 not in together:
+            after, stop = last.start, stop - 1
+        elif first.kind == TEXT and start != begun:
+            before, begun = _begin(source, before, first.stop, notation), start
+            start += before == first.stop
+        elif last.kind == TEXT and stop != ended:
+            after, ended = _end(source, last.start, after, notation), stop
+            stop -= after == last.start
+        elif first.kind == START and together[start] == stop - 1:
+            before, after, start, stop = first.stop, last.start, start + 1, stop - 1
+        else:
+            break
+    if notation.label and _BRACKETS.fullmatch(source, before, after):
+        before, after = before + 1, after - 1
+    return before, after, start, stop
+
+
+def _begin(source: str, start: int, stop: int, notation: Notation) -> int:
+    """Where of the text source[start:stop] begins what is translated: after white space, dashes, signs, a label."""
+    for character in _CHARACTER.finditer(source, start, stop):
+        if notation.read(character[0]).strip(notation.before):
+            label = notation.label and notation.label.match(source, character.start(), stop)
+            return label.end() if label else character.start()
+    return stop
+
+
+def _end(source: str, start: int, stop: int, notation: Notation) -> int:
+    """Where of the text source[start:stop] ends what is translated: before white space and signs."""
+    while stop > start:
+        reference = _LAST_REFERENCE.search(source, max(start, stop - _LONGEST_REFERENCE), stop)
+        last = source[stop - 1] if reference is None else reference[0]
+        if notation.read(last).strip(notation.behind):
+            break
+        stop -= len(last)
+    return stop

@@ -1,0 +1,163 @@
+"""Messages of programs: which entries get a translation, which are left alone, and what is said about broken files."""
+
+import json
+import re
+
+import pytest
+from translate.storage import pypo
+
+from nmt.documents.messages import Messages
+from nmt.errors import UserError
+from tests.documents.imitation import at_random, in_order, in_reverse, same, translated
+
+HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: {}\\n"\n\n'
+PLURAL = 'msgid "%d dog"\nmsgid_plural "%d dogs"\n'
+
+
+def po(text: str) -> Messages:
+    return Messages(text, name="a.po", form="po")
+
+
+def test_what_is_translated_is_left_alone_and_what_is_written_is_fuzzy() -> None:
+    text = '# ours\n#. theirs\n#: a.c:3\nmsgid "one"\nmsgstr ""\n\n'
+    text += '#, fuzzy\nmsgid "two"\nmsgstr "zwei"\n\nmsgid "three"\nmsgstr "drei"\n'
+    assert po(text).lines == ["one"]
+    written = translated(po(text), in_order)
+    assert written == text.replace('#: a.c:3\nmsgid "one"\nmsgstr ""', '#: a.c:3\n#, fuzzy\nmsgid "one"\nmsgstr "ONE"')
+    assert po(written).lines == []
+
+
+@pytest.mark.parametrize(
+    ("header", "forms"),
+    [
+        ("nplurals=1; plural=0;", ["%D DOGS"]),
+        ("nplurals=2; plural=n != 1;", ["%D DOG", "%D DOGS"]),
+        ("nplurals=3; plural=n%3;", ["%D DOG", "%D DOGS", "%D DOGS"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", ["%D DOG", "%D DOGS"]),  # of a template
+    ],
+)
+def test_every_plural_form_gets_a_translation(header: str, forms: list[str]) -> None:
+    empty = "".join(f'msgstr[{number}] ""\n' for number in range(len(forms)))
+    store = pypo.pofile()
+    store.parse(translated(po(HEADER.format(header) + PLURAL + empty), in_order).encode())
+    assert store.units[1].target.strings == forms
+    assert store.units[1].isfuzzy()
+
+
+@pytest.mark.parametrize(
+    ("message", "lines", "expected"),
+    [
+        (r"<b>Two dogs</b> play\n  in <a href='x'>a</a> park.\n", ["Two dogs play", "in a park."], None),
+        (r"a < b & c %s {n}", ["a < b & c %s {n}"], None),
+        ("42", [], ""),
+    ],
+)
+def test_lines_and_tags(message: str, lines: list[str], expected: str | None) -> None:
+    document = po(f'msgid "{message}"\nmsgstr ""\n')
+    assert document.lines == lines
+    store = pypo.pofile()
+    store.parse(document.written(same(document.lines)).encode())
+    assert store.units[0].target == (message.replace(r"\n", "\n") if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('msgid "a"\nmsgstr "b\n', "a.po, line 2: cannot be read as po (end-of-line within string on line 2"),
+        ('msgid "a"\nmsgid "b"\n', "a.po, line 2: cannot be read as po (Syntax error on line 2"),
+        (
+            f'{HEADER.format("nplurals=x;")}{PLURAL}msgstr[0] ""\n',
+            "a.po, line 4: 'nplurals=x' is no number of plural forms, such as 2",
+        ),
+    ],
+)
+def test_broken_po(text: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        po(text)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("form", ["xliff", "ts", "json"])
+def test_what_is_no_such_file(form: str) -> None:
+    with pytest.raises(UserError, match=f"^a, line 1: cannot be read as {form} "):
+        Messages("no", name="a", form=form)
+
+
+def xliff(source: str, attributes: str = "", target: str = "") -> str:
+    return (
+        '<?xml version="1.0"?>\n<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:my="my" version="1.2"><file>'
+        f'<body><trans-unit id="1"{attributes}><source xml:lang="en">{source}</source>{target}</trans-unit></body>'
+        "</file></xliff>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "backward"),
+    [
+        ('a <g id="1">b c</g> d', "a b c d", 'D <g id="1">C B</g> A'),
+        ("1 &lt; a &amp; b", "1 < a & b", "B &amp; A &lt; 1"),
+        ('a <ph id="1">&lt;br/&gt;</ph><my:x n="1"/> b', "a b", '<ph id="1">&lt;br/&gt;</ph><my:x n="1"/> B A'),
+    ],
+)
+def test_elements_of_xliff_are_marks(source: str, line: str, backward: str) -> None:
+    document = Messages(xliff(source), name="", form="xliff")
+    assert document.lines == [line]
+    written = re.findall(r'<target state="needs-review-translation">(.*)</target>', translated(document, in_reverse))
+    assert written == [backward]
+    for seed in range(20):
+        again = translated(Messages(xliff(source), name="", form="xliff"), at_random(seed))
+        target = again.partition("</source>")[2]
+        assert sorted(re.findall(r"<(?!target)[^<>\s/]+", target)) == sorted(re.findall(r"<[^<>\s/]+", source))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "target", "lines"),
+    [
+        (' translate="no"', "", []),
+        ("", "<target>b</target>", []),
+        ("", '<target state="translated">b</target>', []),
+        ("", '<target state="needs-translation">a</target>', ["a"]),
+        ("", "<target/>", ["a"]),
+    ],
+)
+def test_which_units_of_xliff_are_translated(attributes: str, target: str, lines: list[str]) -> None:
+    assert Messages(xliff("a", attributes, target), name="", form="xliff").lines == lines
+
+
+def test_xliff_2() -> None:
+    text = (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">'
+        '<unit id="1"><segment><source>a <pc id="1">b</pc></source></segment></unit></file></xliff>'
+    )
+    document = Messages(text, name="", form="xliff")
+    assert document.lines == ["a b"]
+    written = translated(document, in_reverse)
+    assert '<segment state="translated">' in written
+    assert '<target><pc id="1">B</pc> A</target>' in written
+
+
+def test_no_file_is_read_for_another() -> None:
+    text = xliff("a").replace("?>\n", '?>\n<!DOCTYPE x [<!ENTITY b SYSTEM "file:///etc/passwd">]>\n')
+    with pytest.raises(UserError, match=r"^a\.xlf, line 2: entities of a file's own are not read"):
+        Messages(text, name="a.xlf", form="xliff")
+
+
+def test_json_has_its_numbers_its_indentation_and_its_keys() -> None:
+    text = '{\n  "a.b": "x",\n  "n": 1.5,\n  "t": [true, null, ""],\n  "@a": {"type": "no"},\n  '
+    text += '"k": {"l": "y\\u00e9"}\n}\n'
+    document = Messages(text, name="", form="json")
+    assert document.lines == ["x", "yé"]
+    written = translated(document, in_order)
+    expected = {"a.b": "X", "n": 1.5, "t": [True, None, ""], "@a": {"type": "no"}, "k": {"l": "YÉ"}}
+    assert json.loads(written) == expected
+    assert written.isascii()
+    assert written.startswith('{\n  "a.b": "X",\n')
+
+
+@pytest.mark.parametrize("text", ["a = dog \\\n  runs\n", "a : dog é\n"])
+def test_properties_are_ascii_if_they_were(text: str) -> None:
+    written = Messages(text, name="", form="properties").written([in_order("")._replace(text="läuft 😀")])
+    if text.isascii():
+        assert written == "a=l\\u00e4uft \\ud83d\\ude00\n"
+    else:
+        assert written == "a:läuft 😀\n"
