@@ -342,10 +342,3 @@ def test_mistakes(
         said = fails(capsys, *arguments.split())
     assert [message for message in messages if message not in said] == []
     assert len(said.splitlines()) == len(messages) + (len(messages) > 1)
-
-
-@pytest.mark.usefixtures("files")
-def test_what_is_no_seed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("SACREBLEU_SEED", "x")
-    assert "SACREBLEU_SEED=x: allowed" in fails(capsys, "--hypotheses", "old", "new", "--reference", "ref")
-    assert main(["--hypotheses", "old", "--reference", "ref"]) == 0  # needs none

@@ -115,21 +115,6 @@ def test_a_linear_schedule_falls_to_the_end_of_the_run(tiny: Path, tmp_path: Pat
     assert rates == pytest.approx([0.02 * (3 - done) / 3 for done in range(3)])
 
 
-def test_tensorboard_has_the_scalars_of_the_metrics(trained: Path) -> None:
-    """And those of the best validation so far, by the loss, once more."""
-    events = board(trained)
-    shown = {(tag, event.step): event.value for tag in events.Tags()["scalars"] for event in events.Scalars(tag)}
-    written: dict[tuple[str, int], float] = {}
-    least = float("inf")
-    for line in records(trained):
-        numbers = {name: value for name, value in line.items() if name not in ("step", "epoch", "split")}
-        groups = [line["split"]]
-        if line["split"] == "valid" and line["loss"] < least:
-            groups, least = ["valid", "best"], line["loss"]
-        written |= {(f"{group}/{name}", line["step"]): value for group in groups for name, value in numbers.items()}
-    assert shown == pytest.approx(written, rel=1e-6)  # TensorBoard holds float32
-
-
 def test_tensorboard_shows_the_same_sentences_at_each_validation(trained: Path, corpus: Path) -> None:
     """Of 12 sentences every third; with the attention of each translation."""
     events = board(trained)

@@ -106,16 +106,6 @@ def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
     assert prepared.train.folder.name == new_digest(json.dumps(made_from).encode()).hexdigest()
 
 
-def test_warnings_are_logged_at_every_start(folder: Path) -> None:
-    for side in ("en", "de"):
-        shutil.copy(folder / f"train.{side}", folder / f"valid.{side}")
-    known = "warning: data.valid: 5 of 5 pairs (100.0%) are training pairs, too, "
-    for _ in range(2):
-        log: list[str] = []
-        run(folder, log)
-        assert [line.startswith(known) for line in log] == [True, False, False, False]
-
-
 @pytest.mark.parametrize("blank", ["valid", "watch"])
 def test_nothing_to_measure(folder: Path, blank: str) -> None:
     """Refused before a model is trained, and from the cache as well."""
