@@ -145,6 +145,9 @@ def lay_out(folder: Path) -> None:
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
     )
     _write(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
+    (folder / "sets").mkdir()
+    for kind in ("source", "right", "wrong"):
+        shutil.copyfile(folder / f"test.{'en' if kind == 'source' else 'de'}", folder / "sets" / f"negation.{kind}")
     for part in ("train", "valid", "test"):
         shutil.copyfile(folder / f"{part}.en", folder / f"{part}.source")
         shutil.copyfile(folder / f"{part}.de", folder / f"{part}.target")

@@ -77,7 +77,7 @@ class AlignmentOutputs:
                     if soft is not None:
                         soft.write(f"{_json(alignment)}\n".encode())
                 if words is not None:
-                    words.write("".join(f"{_scores_json(of_line)}\n" for of_line in scores).encode())
+                    words.write("".join(f"{_dumped(of_line.rounded())}\n" for of_line in scores).encode())
                 if plot is not None:
                     plot(alignments)
 
@@ -128,9 +128,8 @@ def _with_end(source_words: list[str]) -> list[str]:
 def _json(alignment: SoftAlignment) -> str:
     weights = [[round(weight, DECIMALS) for weight in row] for row in alignment.weights.tolist()]
     texts = {"source": _with_end(alignment.source_words), "target": alignment.target_words, "attention": weights}
-    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+    return _dumped(texts)
 
 
-def _scores_json(scores: WordScores) -> str:
-    rounded = {"scores": [round(score, DECIMALS) for score in scores.scores], "end": round(scores.end, DECIMALS)}
-    return json.dumps({"words": scores.words, **rounded}, ensure_ascii=False, separators=(",", ":"))
+def _dumped(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nmt.decoding.options import TranslationOptions
 
 PROGRAM = "nmt-score"
+DECIMALS = 4  # of a score
 MEMORY = "shorten the longest lines, or score on another machine"
 
 
@@ -49,13 +50,20 @@ def parser() -> Parser:
     made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
     made.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
     made.add_argument(
+        "--contrast",
+        type=Path,
+        metavar="FILE",
+        help="wrong translations, line by line: write two scores a line, with a tab between them, and how often that "
+        "of --target is higher (accuracy), with its 95%% interval, and the ties, which do not count as right",
+    )
+    made.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where scores go; -: standard output (default)"
     )
     made.add_argument(
         "--json",
         metavar="FILE",
-        help="write sentences, tokens, log_probability and perplexity as JSON, instead of the line on standard error; "
-        "-: to standard output",
+        help="write sentences, tokens, log_probability and perplexity (with --contrast: pairs, right, ties, accuracy "
+        "and interval) as JSON, instead of the line on standard error; -: to standard output",
     )
     made.add_argument(
         "--normalize", action="store_true", help="divide each log-probability by its tokens, the end counted"
@@ -102,20 +110,24 @@ def _read_request(options: argparse.Namespace) -> Request:
     }
     problems = missing(needed)
     sentences = 0
-    if Path(STANDARD) in (options.source, options.target):
-        problems.append(f"{STANDARD}: standard input is not read here; give files as --source and --target")
+    if Path(STANDARD) in (options.source, options.target, options.contrast):
+        problems.append(f"{STANDARD}: standard input is not read here; give files")
     elif options.source is not None and options.target is not None:
         with collected(problems):
-            (sentences,) = check_corpora([(options.source, options.target)])
+            others = [] if options.contrast is None else [(options.source, options.contrast)]
+            sentences, *_ = check_corpora([(options.source, options.target), *others])
     models = read_models(vars(options), problems)
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
+    if alignments and options.contrast is not None:
+        problems.append("alignments do not go with --contrast; leave one of them out")
     how = TranslationOptions()
     with collected(problems):
         how = TranslationOptions(**translation_values(vars(options), problems), alignments=bool(alignments))
         problems += how.contradictions()
     if options.output == options.json == STANDARD:
         problems.append("--json -: standard output has the scores; give a file, or --output FILE")
-    read = [*models.files, ("--source", options.source), ("--target", options.target)]
+    names = ("source", "target", "contrast")
+    read = [*models.files, *((f"--{name}", getattr(options, name)) for name in names)]
     outputs = {"--output": options.output, "--json": options.json}
     taken = check_outputs(outputs, problems, others=read)
     alignments.check(problems, others=taken)
@@ -126,52 +138,63 @@ def _read_request(options: argparse.Namespace) -> Request:
 def _score(request: Request) -> None:
     from tqdm import tqdm
 
-    from nmt.data.corpus import read_pairs
+    from nmt.data.corpus import read_lines
     from nmt.decoding.scoring import score
+    from nmt.evaluation.contrast import Contrast
     from nmt.ops.memory import enough_memory
 
-    log_probability, tokens = 0.0, 0
+    options = request.options
+    translations = [path for path in (options.target, options.contrast) if path is not None]
+    log_probability, tokens, right, ties = 0.0, 0, 0, 0
     with enough_memory(MEMORY):
         translator = request.models.load()
+        lines = zip(read_lines(options.source), *map(read_lines, translations), strict=True)
         scores = score(
             translator.scorer,
             translator.vocabularies,
-            read_pairs(request.options.source, request.options.target),
+            ((source, target) for source, *targets in lines for target in targets),
             batch_tokens=request.how.batch_tokens or translator.decoding.batch_tokens,
             alignments=bool(request.alignments),
             alignment_step=request.how.alignment_step,
             end_links=request.how.end_links,
         )
+        by_line = zip(*[scores] * len(translations), strict=True)
         with (
-            opened_for_writing(request.options.output) as file,
+            opened_for_writing(options.output) as file,
             request.alignments.opened(program=PROGRAM) as write_alignments,
         ):
-            for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
-                log_probability += scored.log_probability
-                tokens += scored.tokens
-                divisor = max(scored.tokens, 1) if request.options.normalize else 1
-                file.write(f"{scored.log_probability / divisor:.4f}\n".encode())
-                write_alignments([] if scored.alignment is None else [scored.alignment], [])
-    _report(request, tokens, log_probability)
+            for of_line in tqdm(by_line, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
+                log_probability += of_line[0].log_probability
+                tokens += of_line[0].tokens
+                divisors = [max(scored.tokens, 1) if options.normalize else 1 for scored in of_line]
+                each = zip(of_line, divisors, strict=True)
+                written = [round(scored.log_probability / divisor, DECIMALS) for scored, divisor in each]
+                right, ties = right + (written[0] > written[-1]), ties + (written[0] == written[-1])
+                file.write(("\t".join(f"{number:.{DECIMALS}f}" for number in written) + "\n").encode())
+                write_alignments([scored.alignment for scored in of_line if scored.alignment is not None], [])
+    if options.contrast is None:
+        shown, numbers = _perplexity(request.sentences, tokens, log_probability)
+    else:
+        contrast = Contrast(request.sentences, right, ties)
+        shown, numbers = str(contrast), contrast.numbers()
+    if options.json is None:
+        print(f"{PROGRAM}: {shown}", file=sys.stderr)
+    else:
+        write_text(options.json, f"{json.dumps(numbers, indent=2)}\n")
 
 
-def _report(request: Request, tokens: int, log_probability: float) -> None:
-    """Write the totals; two files of blank lines have no perplexity."""
+def _perplexity(sentences: int, tokens: int, log_probability: float) -> tuple[str, dict[str, float | None]]:
+    """The totals, as a line and as numbers; two files of blank lines have no perplexity."""
     from nmt.ops.loss import perplexity
 
     overall = perplexity(-log_probability / tokens) if tokens else None
-    if request.options.json is None:
-        shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
-        sizes = f"{counted(request.sentences, 'sentence')}, {counted(tokens, 'token')}"
-        print(f"{PROGRAM}: {shown}, {sizes}", file=sys.stderr)
-        return
-    numbers = {
-        "sentences": request.sentences,
+    shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
+    return f"{shown}, {counted(sentences, 'sentence')}, {counted(tokens, 'token')}", {
+        "sentences": sentences,
         "tokens": tokens,
         "log_probability": round(log_probability, 6),
         "perplexity": None if overall is None or math.isinf(overall) else float(f"{overall:.8g}"),
     }
-    write_text(request.options.json, f"{json.dumps(numbers, indent=2)}\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ ids; it knows no text.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import AlignmentStep
-from nmt.data.batch import make_batch
+from nmt.data.batch import make_batch, pad_with_end
 from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
 from nmt.models.stepwise import LARGEST_AREA, given_steps
@@ -53,6 +54,7 @@ def forced_decoding(
     Several models say together what `scorer` makes of them at each step, and their weights are the mean.
     `batch_tokens`: sentences × longest source of a batch, padding included; fewer where the targets are long, since the
     memory for all steps of an attention grows with source × target. A batch that the memory does not hold is halved.
+    The targets of one source are in one batch, if they can be, where it is encoded once.
     The result does not depend on it, beyond the rounding of float32.
 
     Raises UserError when a log-probability is not finite.
@@ -91,9 +93,14 @@ def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]
     A pair that is to be decoded step by step is alone.
     """
     sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
+    alike: dict[tuple[int, ...], list[int]] = {}  # indices by their source
+    for index, (source, _) in enumerate(pairs):
+        alike.setdefault(tuple(source), []).append(index)
+    widest = [(max(sizes[index] for index in indices), indices) for indices in alike.values()]
+    widest.sort(key=lambda group: (max(group[0]), group[0]))
     batch: list[int] = []
     longest = (0, 0)
-    for index in sorted(range(len(sizes)), key=lambda index: (max(sizes[index]), sizes[index])):
+    for index in chain.from_iterable(indices for _, indices in widest):
         wider = (max(longest[0], sizes[index][0]), max(longest[1], sizes[index][1]))
         together = (len(batch) + 1) * wider[0] * max(wider[1], _USUAL_LENGTH)
         if batch and (together > area or wider[0] * wider[1] > LARGEST_AREA):
@@ -109,11 +116,15 @@ def _at_once(
     scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
 ) -> tuple[list[float], Iterable[Tensor | None]]:
     """The log-probability of each pair, and its weights."""
-    batch = make_batch(sources, targets, np.arange(len(sources))).to(scorer.models[0].output_weight.device)
+    device = scorer.models[0].output_weight.device
+    places = {source: place for place, source in enumerate(dict.fromkeys(map(tuple, sources)))}
+    source, source_lengths = (part.to(device) for part in pad_with_end([*places]))
+    rows = None if len(places) == len(sources) else torch.tensor([places[tuple(one)] for one in sources], device=device)
+    batch = make_batch(sources, targets, np.arange(len(sources))).to(device)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
     vectors, weights = [], []
     for model in scorer.models:
-        outputs = model(batch.source, batch.source_lengths, batch.target_input)
+        outputs = model(source, source_lengths, batch.target_input, rows)
         vectors.append(outputs.vectors[mask])
         weights += [outputs.weights] if attention else []
     tokens, chosen = batch.target_output[mask].unsqueeze(1), []

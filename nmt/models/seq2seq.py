@@ -142,8 +142,9 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
         """Vectors for the output layer, and attention weights, given the true words before each position.
 
         `target_input` (batch, target_length) begins with BEGIN; position t predicts word t of the target. `sources`
-        (targets,) are the rows of `source` that the targets translate, at least one each and in order; each source is
-        then encoded once, however many targets it has. None: target i translates source i.
+        (targets,) are the rows of `source` that the targets translate, at least one each; each source is then encoded
+        once, however many targets it has, and if there are as many, they are in order. None: target i translates source
+        i.
         """
         state = self.start(source, source_lengths)
         if sources is not None:

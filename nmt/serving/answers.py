@@ -31,8 +31,7 @@ def written(request: Request, translations: "Sequence[Sequence[Translation]]") -
 def _word_scores(translation: "Translation") -> dict[str, Any]:
     """The words of a translation and their log-probabilities, and that of the end."""
     assert translation.word_scores is not None
-    words, scores, end = translation.word_scores
-    return {"words": words, "scores": [round(score, DIGITS) for score in scores], "end": round(end, DIGITS)}
+    return translation.word_scores.rounded()
 
 
 def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]") -> list[str]:

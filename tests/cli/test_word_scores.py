@@ -33,4 +33,4 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
     assert main([*arguments, "-"]) == 2
     assert "--word-scores -: standard output has the other lines; give a file" in capsys.readouterr().err
     assert main([*arguments, str(folder / "scores"), "--format", "html"]) == 2
-    assert "--word-scores goes with --format text alone" in capsys.readouterr().err
+    assert "--word-scores goes with --format text" in capsys.readouterr().err

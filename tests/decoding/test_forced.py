@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.data.batch import make_batch
 from nmt.decoding import forced as forced_module
@@ -13,6 +14,7 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.beam import beam_search
 from nmt.errors import UserError
+from nmt.models.encoder import Encoded, Encoder
 from nmt.training.objective import batch_loss
 from tests.decoding.conftest import DECODERS, network
 
@@ -69,6 +71,27 @@ def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatc
         assert left.weights is not None
         assert left.weights.shape == (len(target), len(source) + 1)
         torch.testing.assert_close(left.weights, right.weights)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_a_source_is_encoded_once_however_many_targets_it_has(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sources have five targets between them, of all lengths; the first source stands at both ends."""
+    scorer = Scorer([network(decoder)])
+    sources = [SOURCES[0], SOURCES[2], SOURCES[2], [*SOURCES[0]], SOURCES[0]]
+    pairs = list(zip(sources, [[8, 9, 10], [5], [*range(4, 16)], [16, 4], []], strict=True))
+    apart = [forced_decoding(scorer, [pair], batch_tokens=1000, attention=True)[0] for pair in pairs]
+    encoded, forward = list[int](), Encoder.forward
+
+    def counting(encoder: Encoder, embedded: Tensor, lengths: Tensor) -> Encoded:
+        encoded.append(len(lengths))
+        return forward(encoder, embedded, lengths)
+
+    monkeypatch.setattr(Encoder, "forward", counting)
+    together = forced_decoding(scorer, pairs, batch_tokens=1000, attention=True)
+    assert encoded == [2]
+    for one, other in zip(apart, together, strict=True):
+        assert other.log_probability == pytest.approx(one.log_probability, abs=1e-9)
+        torch.testing.assert_close(other.weights, one.weights)
 
 
 def test_another_thread_may_decode_with_the_same_model_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

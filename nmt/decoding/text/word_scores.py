@@ -5,9 +5,11 @@ A word is what stands between white space. It knows words; it knows no models.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.data.words import PieceWords
+
+DECIMALS = 4  # in JSON
 
 
 class WordScores(NamedTuple):
@@ -16,6 +18,11 @@ class WordScores(NamedTuple):
     words: list[str]
     scores: list[float]
     end: float  # of the end mark, or those of all sentences
+
+    def rounded(self) -> dict[str, Any]:
+        """What JSON has of them."""
+        scores = [round(score, DECIMALS) for score in self.scores]
+        return {"words": self.words, "scores": scores, "end": round(self.end, DECIMALS)}
 
 
 def word_scores(totals: Sequence[float], log_probability: float, words: PieceWords) -> WordScores:
