@@ -281,18 +281,16 @@ class Subwords:
         Joined they are `decode` of the pieces, but for the amount of white space, and for that which may stand around.
         """
         spelled: list[str | int] = []
-        for token in range(self.size):
-            piece = self._processor.id_to_piece(token)
+        for token, piece in enumerate(self.pieces(range(self.size))):
             if self._processor.is_byte(token):
                 spelled.append(int(piece[3:-1], 16))
-            elif self._processor.is_control(token):
-                spelled.append("")
+            elif token == UNKNOWN:
+                spelled.append(f" {UNKNOWN_TEXT} ")
             elif not self.is_listed:
-                spelled.append(f" {UNKNOWN_TEXT} " if token == UNKNOWN else piece.replace(WORD_START, " "))
+                spelled.append(piece.replace(WORD_START, " "))
             else:
-                word = UNKNOWN_TEXT if token == UNKNOWN else piece.removeprefix(WORD_START)
-                continues = self.joiner != "" and word.endswith(self.joiner)
-                spelled.append(word.removesuffix(self.joiner) if continues else f"{word} ")
+                begun = piece.removeprefix(WORD_START).removesuffix(self.joiner)
+                spelled.append(begun if self.joiner and piece.endswith(self.joiner) else f"{begun} ")
         return spelled
 
     def pieces(self, ids: Sequence[int]) -> list[str]:

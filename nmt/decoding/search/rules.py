@@ -5,7 +5,6 @@ exact, and all searches have the same rules. A rule sees rows of token ids, neve
 row alone, so that no batch changes a result. A new rule is a class here, derived from `Rule`, and a line in `rules_of`.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,14 +120,13 @@ class NoForbidden(Rule):
         rows = [tuple(tokens) for tokens in written.tolist()]
         self.states = {row: self._state(row) for row in rows}
         lasts = (self.limits[sentences] <= written.size(1) + 2).tolist()
-        alike: dict[Any, list[int]] = defaultdict(list)
+        alike: dict[tuple[Any, bool], list[int]] = {}
         for place, (row, is_last) in enumerate(zip(rows, lasts, strict=True)):
-            alike[self.states[row], is_last].append(place)
+            alike.setdefault((self.states[row], is_last), []).append(place)
         for (state, is_last), places in alike.items():
             barred = self.texts.barred(state, is_last)
-            columns = np.flatnonzero(barred if self.ids is None else barred[self.ids])
-            if len(columns):
-                log_probabilities[torch.tensor(places).unsqueeze(1), torch.from_numpy(columns)] = NEVER
+            columns = torch.from_numpy(np.flatnonzero(barred if self.ids is None else barred[self.ids]))
+            log_probabilities[torch.tensor(places).unsqueeze(1), columns] = NEVER
 
     def _state(self, row: tuple[int, ...]) -> Any:
         if not row:

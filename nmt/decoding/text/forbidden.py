@@ -26,7 +26,7 @@ from nmt.decoding.text.required import in_word
 from nmt.symbols import END
 
 _MARK = "\n"  # where a word begins or ends; no text on one line has it
-_REMEMBERED = 1 << 8  # states whose next ones are kept, of all tokens
+_REMEMBERED = 1 << 10  # states of which is kept what must not follow
 _UTF_8 = codecs.getincrementaldecoder("utf-8")
 
 
@@ -64,8 +64,7 @@ class Forbidden:
             self._by_first[spelled[:1] if isinstance(spelled, str) else ""].append(token)
         self._read = lru_cache(maxsize=1 << 16)(self._after_character)
         self.way_out = lru_cache(maxsize=1 << 16)(self._way_out)
-        self.following = lru_cache(maxsize=_REMEMBERED)(self._following)
-        self.barred = lru_cache(maxsize=2 * _REMEMBERED)(self._barred)
+        self.barred = lru_cache(maxsize=_REMEMBERED)(self._barred)
 
     def found_in(self, text: str) -> str | None:
         """A phrase that the text has, the longest of those that end first; None if it has none."""
@@ -120,26 +119,22 @@ class Forbidden:
         tokens = (token for first, some in self._by_first.items() if in_word(first) for token in some)
         return sorted(tokens, key=lambda token: (len(str(self.spellings[token])), token))
 
-    def _following(self, state: State | None) -> list[State | None]:
-        """The state after each token."""
-        usual = State(inside=state is not None and state.inside)
-        if state is None or state == usual:
-            return [self.after(state, token) for token in range(len(self.spellings))]
-        following = list(self.following(usual))
-        for first, tokens in self._by_first.items():
-            if not first or state.part or self._read(state, first) != self._read(usual, first):
-                for token in tokens:
-                    following[token] = self.after(state, token)
-        return following
-
     def _barred(self, state: State | None, is_last: bool) -> npt.NDArray[np.bool_]:
-        """Whether each token must not follow, the last one before END if it `is_last`."""
-        following = self.following(state)
-        possible = {
-            after: self.may_end(after) or (after is not None and not is_last and self.way_out(after) is not None)
-            for after in set(following)
-        }
-        barred = np.array([not possible[after] for after in following])
+        """Whether each token must not follow, as the last one before END if it `is_last`.
+
+        Most tokens lead from all states to the same one, as the first character that they spell already does.
+        """
+        if state is None:
+            return np.ones(len(self.spellings), dtype=bool)
+        usual = State(inside=state.inside)
+        barred = np.zeros(len(self.spellings), dtype=bool) if state == usual else self.barred(usual, is_last).copy()
+        for first, tokens in self._by_first.items():
+            if first and state != usual and not state.part and self._read(state, first) == self._read(usual, first):
+                continue
+            for token in tokens:
+                after = self.after(state, token)
+                goes_on = after is not None and not is_last and self.way_out(after) is not None
+                barred[token] = not (goes_on or self.may_end(after))
         barred[END] = not self.may_end(state)
         return barred
 
