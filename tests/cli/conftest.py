@@ -61,8 +61,8 @@ def settings(corpus: Path) -> dict[str, Any]:
     }
 
 
-FEW = ("training.validate_every=1 update", "training.max_updates=3")
-"""Three updates and three validations: where their number makes no difference."""
+FEW = ("training.validate_every=1 update", "training.max_updates=3", "training.validation.samples=0")
+"""Three updates and three validations, where their number makes no difference, and nothing of them in TensorBoard."""
 
 
 @pytest.fixture(scope="session", autouse=True)
