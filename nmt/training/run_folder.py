@@ -186,13 +186,11 @@ class RunFolder:
 
     def _check_same(self, start: _Start, *, resume: bool) -> None:
         """Raise UserError unless the run is to be resumed, and is of the same configuration, apart from paths."""
-        try:
-            saved = parse_config(self.config_path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, UserError) as error:
+        if (saved := begun_with(self.path)) is None:
             raise UserError(
-                f"{self.config_path}: cannot be read ({error}), without which the run cannot be resumed; put it back, "
-                "give another --output, or --overwrite to remove that run"
-            ) from error
+                f"{self.config_path}: gone or damaged, so that the run cannot be resumed; put it back, give another "
+                "--output, or --overwrite to remove that run"
+            )
         if resume and (moved := moved_files(saved, start.config)) is not None:
             self.config = saved
             if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # which the model has learned

@@ -350,5 +350,5 @@ def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, content: b
         (path / "config.yaml").unlink()
     else:
         (path / "config.yaml").write_bytes(content)
-    with pytest.raises(UserError, match=r"config\.yaml: cannot be read \((?s:.*)--overwrite"):
+    with pytest.raises(UserError, match=r"config\.yaml: gone or damaged, .*--overwrite"):
         RunFolder.open(path, config(), resume=True)
