@@ -31,7 +31,7 @@ from nmt.evaluation.alignments import alignment_scores
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
 from nmt.pharaoh import read_gold
-from nmt.training.run_files import METRICS, STATE
+from nmt.training.run_folder import METRICS, STATE
 from nmt.training.states import read_state
 
 ROOT = Path(__file__).resolve().parent.parent

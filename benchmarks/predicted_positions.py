@@ -39,7 +39,7 @@ from nmt.files import written_atomically
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.masks import length_mask
 from nmt.pharaoh import Gold, read_gold
-from nmt.training.run_files import checkpoints
+from nmt.training.run_folder import checkpoints
 
 EDGE = 0.05  # p_t / (S - 1) is at an end of the sentence when it is nearer to it than this
 BATCH = 100  # sentences

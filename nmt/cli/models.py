@@ -85,7 +85,7 @@ def kept(models: Sequence[Path]) -> Files:
     """What no output may replace, with options: model files, and what else training has left in their folders."""
     if not models:
         return []
-    from nmt.training.run_files import CHECKPOINTS, CONFIG, LOG, removable
+    from nmt.training.run_folder import CHECKPOINTS, CONFIG, LOG, removable
 
     names = ["--model", *(f"--model number {number}" for number in range(2, len(models) + 1))]
     folders = dict.fromkeys(path.parent.parent if path.parent.name == CHECKPOINTS else path.parent for path in models)

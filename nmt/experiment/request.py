@@ -21,8 +21,7 @@ from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.signals import PATIENCE
 from nmt.training.optim import steering_metrics
-from nmt.training.run_files import has_state
-from nmt.training.run_folder import begun_with, recorded_origin
+from nmt.training.run_folder import begun_with, has_state, recorded_origin
 from nmt.training.starting_weights import Origin, embedding_problems, inherited, load_origin
 
 

@@ -31,8 +31,7 @@ from nmt.signals import Interrupted, handled, leaving, reporting
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
-from nmt.training.run_files import has_state
-from nmt.training.run_folder import RunFolder
+from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.scheduled_sampling import late
 from nmt.training.starting_weights import (
     Pretrained,

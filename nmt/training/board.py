@@ -20,7 +20,7 @@ from torch.utils.tensorboard import summary
 from nmt.config import Config
 from nmt.evaluation.alignment_plot import Fonts, usual_fonts
 from nmt.evaluation.heat_map import heat_map
-from nmt.training.run_files import EVENTS
+from nmt.training.run_folder import EVENTS
 from nmt.training.samples import LONGEST, Sample, as_markdown
 
 _NOT_SCALARS = frozenset({"step", "epoch", "split"})

@@ -19,7 +19,7 @@ from nmt.evaluation.measurements import Record, measurement
 from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.progress import Progress
-from nmt.training.run_files import METRICS, TENSORBOARD
+from nmt.training.run_folder import METRICS, TENSORBOARD
 from nmt.training.samples import Sample
 
 Log = Callable[[str], None]

@@ -1,25 +1,33 @@
 """The folder of a run: used by one process at a time, for one configuration.
 
 If no run in it has saved a state yet, the folder may be used for another configuration. Everything else in it is kept,
-unless an earlier run is to be overwritten. A fine-tuned run keeps a copy of the model it started from, so that it
-can be resumed whatever becomes of that model.
+unless an earlier run is to be overwritten: a folder without a state has nothing to lose only if it holds no more than a
+run leaves that ended before it first saved its state. A fine-tuned run keeps a copy of the model it started from, so
+that it can be resumed whatever becomes of that model.
 """
 
 import filecmp
 import os
+import re
 import shutil
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
 from nmt.config import Config, differences, dump_config, moved_files, parse_config
-from nmt.errors import UserError
-from nmt.files import locked, open_refusing_links, written_atomically
+from nmt.errors import UserError, first_of
+from nmt.evaluation.measurements import FILE
+from nmt.files import UNFINISHED, locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
-from nmt.training import run_files
-from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, has_state
+
+CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
+PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
+METRICS, TENSORBOARD, ORIGIN = FILE, "tensorboard", "init_from.safetensors"
+EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{8})\.nmt")  # our own files in TENSORBOARD, in their order
+STATES = (STATE, PREVIOUS_STATE)
+_CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
 
 
 def begun_with(folder: Path) -> Config | None:
@@ -137,12 +145,12 @@ class RunFolder:
         """
         if self._instead is None:
             return None
-        gone = run_files.removable(self.path)
+        gone = removable(self.path)
         for path in gone:
             path.unlink()
         self._begin(self._instead)
-        names = run_files.listed([path.relative_to(self.path).as_posix() for path in gone], most=10)
-        return f"overwriting {self.path}: removed {names or 'nothing'}"
+        names = first_of([path.relative_to(self.path).as_posix() for path in gone], 10)
+        return f"overwriting {self.path}: removed {', '.join(names) or 'nothing'}"
 
     def _take_lock(self) -> None:
         """Lock the folder. Raises UserError when another process has."""
@@ -224,11 +232,11 @@ class RunFolder:
 
     def checkpoint_path(self, update: int) -> Path:
         """The checkpoint of that update."""
-        return self.path / CHECKPOINTS / run_files.checkpoint_name(update)
+        return self.path / CHECKPOINTS / f"update-{update:08d}.safetensors"
 
     def remove_checkpoints(self, kept: Set[int]) -> None:
         """Remove the checkpoints of all updates but those `kept`; other files stay."""
-        for update, path in run_files.checkpoints(self.path):
+        for update, path in checkpoints(self.path):
             if update not in kept:
                 path.unlink()
 
@@ -243,13 +251,76 @@ def _check_spared(path: Path, start: _Start, *, overwrite: bool) -> None:
             "with all its defaults; give another --output, or move the file"
         )
     if overwrite:
-        if start.origin is not None and any(file.samefile(start.origin) for file in run_files.removable(path)):
+        if start.origin is not None and any(file.samefile(start.origin) for file in removable(path)):
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
-    names = run_files.at_stake(path, text=start.text, cache=start.config.data.cache_folder)
-    if names:
+    if names := _at_stake(path, text=start.text, cache=start.config.data.cache_folder):
+        found = ", ".join(first_of(names, 3))
         raise UserError(
-            f"{path}: is not empty, but has no {STATE} to go on from (found {run_files.listed(names)}); give another "
-            f"--output, put {STATE} back and give --resume, or give --overwrite, which removes what a run wrote and "
-            "nothing else"
+            f"{path}: is not empty, but has no {STATE} to go on from (found {found}); give another --output, put "
+            f"{STATE} back and give --resume, or give --overwrite, which removes what a run wrote and nothing else"
         )
+
+
+# ----------------------------------------------------------------------------------------------- what lies in a folder
+
+
+def has_state(path: Path) -> bool:
+    """Whether there is something to resume; one of the two states may be missing for a moment."""
+    return any((path / name).exists() for name in STATES)
+
+
+def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
+    """The checkpoints in a run's folder, with their updates: only files named exactly as a run names them."""
+    for file in _inside(path / CHECKPOINTS):
+        if (match := _CHECKPOINT.fullmatch(file.name)) and _is_own(file):
+            yield int(match[1]), file
+
+
+def removable(path: Path) -> list[Path]:
+    """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
+    single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
+    several = [file for _, file in checkpoints(path)]
+    inside = (*_inside(path), *_inside(path / CHECKPOINTS))
+    several += [file for file in inside if UNFINISHED.search(file.name) and _is_own(file)]
+    return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
+
+
+def _at_stake(path: Path, *, text: str, cache: Path | None) -> list[str]:
+    """The names of files in a folder without a state that a new run must keep.
+
+    `text` is the configuration to be written; `cache` a folder, perhaps inside this one, that an earlier start may have
+    filled. An earlier start has left a lock. Raises OSError for a file that cannot be read, and so may be anything.
+    """
+    ours = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD}
+    if cache is not None:
+        beside = {cache.absolute(), *cache.absolute().parents}
+        ours |= {file for file in _inside(path) if file.absolute() in beside}
+    config = _content(path / CONFIG)
+    if (path / LOCK).exists():
+        ours |= {path / LOG, path / ORIGIN, *_events(path)}
+        if b'"valid"' not in _content(path / METRICS):  # a run saves its state before it validates
+            ours.add(path / METRICS)
+        if (saved := begun_with(path)) is not None and dump_config(saved).encode() == config:
+            ours.add(path / CONFIG)
+    if config == text.encode():
+        ours.add(path / CONFIG)
+    inside = [file for folder in (path, path / CHECKPOINTS, path / TENSORBOARD) for file in _inside(folder)]
+    return [str(file.relative_to(path)) for file in inside if file not in ours and not UNFINISHED.search(file.name)]
+
+
+def _content(path: Path) -> bytes:
+    """The content of a file; empty if there is none. Raises OSError for a file that cannot be read."""
+    return path.read_bytes() if path.exists() else b""
+
+
+def _events(path: Path) -> list[Path]:
+    return [file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name) and _is_own(file)]
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _is_own(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()

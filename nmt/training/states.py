@@ -32,8 +32,7 @@ from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import Schedule
 from nmt.training.progress import Progress
 from nmt.training.records import Log, Records
-from nmt.training.run_files import has_state
-from nmt.training.run_folder import RunFolder
+from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.update import chosen_computing
 
 KIND = "training state"

@@ -18,7 +18,7 @@ import yaml
 
 from nmt.models.model_file import KIND as MODEL
 from nmt.tensor_file import read_tensors
-from nmt.training.run_files import PREVIOUS_STATE
+from nmt.training.run_folder import PREVIOUS_STATE
 from nmt.training.states import read_state
 from tests.end_to_end.conftest import TIMES, is_older, shown, timeless
 from tests.random_model import WORDS, save_random_model, text
