@@ -127,7 +127,7 @@ OTHERS = {  # extensions of what is not read, and what to do with it
     **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, or pack it with gzip"),
     ".pdf": "save its text, as pdftotext does",
 }
-_CHARSET = re.compile(r"(?<=charset=)([\"']?)[\w-]+|(?<=encoding=)([\"'])[\w-]+")
+_CHARSET = re.compile(r"(?i)(?<=charset=)([\"']?)(?!utf-?8\b)[\w-]+|(?<=encoding=)([\"'])[\w-]+")
 
 
 def format_by_extension(path: PurePath) -> Format | None:

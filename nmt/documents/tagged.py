@@ -6,6 +6,7 @@ White space, tags around everything, and other characters at the edges stay wher
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.documents.cutting import columns, in_rows
@@ -84,19 +85,24 @@ def piece_of(source: str, notation: Notation) -> Piece | None:
     tokens = notation.tokens(source)
     together = partners(tokens)
     before, after, start, stop = _inner(source, tokens, together, notation)
+    texts = (token.kind == TEXT and source[token.start : token.stop].strip() != "" for token in tokens)
+    words = [*accumulate(texts, initial=0)]  # how many of the tokens before each one have words
     line, tags, enclosing, is_whole = Line(), [], [], True
     while start < stop:
         token, index = tokens[start], start
-        start += 1
-        if token.kind != TEXT and index not in together:  # with others right behind it, to stay in their order
-            while start < stop and tokens[start].kind != TEXT and start not in together:
-                start += 1
+        while start < stop and tokens[start].kind != TEXT:  # without words, with others right behind, in their order
+            partner = together.get(start, start)
+            if partner < start or words[partner] > words[start]:
+                break
+            start = partner + 1
+        if start > index:
             alone = tokens[index:start]
-            is_whole = is_whole and all(other.kind == OTHER for other in alone)
+            is_whole = is_whole and all(tokens[at].kind == OTHER or at in together for at in range(index, start))
             names = {other.name for other in alone}
             line.put(separates=not names.isdisjoint((BREAK, CODE)), breaks=BREAK in names)
             tags.append((source[token.start : alone[-1].stop], ""))
             continue
+        start += 1
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
             line.write(notation.read(text))
@@ -112,7 +118,7 @@ def piece_of(source: str, notation: Notation) -> Piece | None:
     if not any(map(str.isalpha, line.text)):
         return None
     rows = source[before:after].count("\n") + 1
-    longest = max(columns(notation.words(row).strip()) for row in source.split("\n"))
+    longest = max(columns(notation.words(row).strip()) for row in source.split("\n")) if rows > 1 else 0
     line_end = "\r\n" if "\r\n" in source else "\n"
     return Piece(source[:before], line.text, line.marks, tags, source[after:], is_whole, rows, longest, line_end)
 
