@@ -8,6 +8,7 @@ elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and ind
 
 import re
 from collections.abc import Callable, Sequence
+from gettext import c2py
 from html import escape, unescape
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # which XML 
 _XML = Notation(
     tags_by(re.compile(rf"{_NATIVE}|{_TAG}")), unescape, lambda text: escape(_CONTROL.sub("", text), quote=False)
 )
-_PLURALS = re.compile(r"nplurals\s*=\s*([^;\\\"]*)")
+_PLACEHOLDER = re.compile(r"%\(\w+\)|%\d*\$?[a-zA-Z]|\{\w*\}")
 _BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension
 _ROW = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -60,11 +61,12 @@ class Messages:
             form = "xliff2"
         self._form, self._kind = form, _KINDS[form]
         self._store = _parsed(text, name, form)
+        self._plurals = _plurals(self._store, text, name) if form == "po" else None
         self._units: list[tuple[Any, list[_Parts]]] = []
         names = {unit.getid() for unit in self._store.units} if form == "json" else set()
         for unit in self._store.units:
             if self._is_open(unit, names):
-                messages = [self._read(message) for message in self._messages(unit, name)]
+                messages = [self._read(message) for message in self._messages(unit)]
                 if any(isinstance(part, tuple) for parts in messages for part in parts):
                     self._units.append((unit, messages))
 
@@ -81,20 +83,17 @@ class Messages:
             return not unit.target or not {*states}.isdisjoint(("new", "needs-translation", "initial"))
         return self._kind.mark is None or not any(getattr(unit.target, "strings", [unit.target]))
 
-    def _messages(self, unit: Any, name: str) -> list[str]:
+    def _messages(self, unit: Any) -> list[str]:
         """What is to be translated of an entry: for each plural form the message that it is the translation of."""
         if self._kind.notation is _XML:
             return [_around_and_inside(unit.source_dom)[1]]
         if not unit.hasplural():
             return [str(unit.source)]
-        forms = len(getattr(unit.target, "strings", ())) or 2
-        if (header := _PLURALS.search(self._text)) and header[1].strip() != "INTEGER":  # of a template
-            if not header[1].strip().isdecimal() or not 1 <= int(header[1]) <= 9:
-                line = self._text.count("\n", 0, header.start()) + 1
-                raise UserError(f"{name}, line {line}: {excerpt(header[0])} is no number of plural forms, such as 2")
-            forms = int(header[1])
-        strings = [str(message) for message in unit.source.strings]
-        return [strings[0 if form == 0 and forms > 1 else -1] for form in range(forms)]
+        one, many = str(unit.source.strings[0]), str(unit.source.strings[-1])
+        forms, form_of_one, is_alone = self._plurals or (len(getattr(unit.target, "strings", ())) or 2, 0, True)
+        if not is_alone and _PLACEHOLDER.findall(one) != _PLACEHOLDER.findall(many):  # one also stands for 21
+            one = many
+        return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
     def _read(self, message: str) -> _Parts:
         parts: _Parts = []
@@ -161,6 +160,22 @@ def _parsed(text: str, name: str, form: str) -> Any:
         where = f"{name}, line {place[1]}" if place else name
         raise UserError(f"{where}: cannot be read as {form} ({said})") from None
     return store
+
+
+def _plurals(store: Any, text: str, name: str) -> tuple[int, int, bool] | None:
+    """How many plural forms a header of PO tells of, which is that of 1, and whether of 1 alone; None without one."""
+    count, rule = store.getheaderplural()
+    if not count:
+        return None
+    try:
+        forms = [c2py(rule or "")(number) for number in range(200)]
+    except (ValueError, RecursionError):
+        forms = [-1]
+    if not (count.isdecimal() and 0 <= min(forms) <= max(forms) < int(count) < 10):
+        line = text.count("\n", 0, max(text.find("nplurals"), 0)) + 1
+        given = excerpt(f"nplurals={count}; plural={rule}")
+        raise UserError(f"{name}, line {line}: {given} is damaged; expected such as nplurals=2; plural=n != 1;")
+    return int(count), forms[1], forms.count(forms[1]) == 1
 
 
 def _around_and_inside(element: Any) -> tuple[str, str, str]:

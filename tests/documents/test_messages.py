@@ -32,7 +32,7 @@ def test_what_is_translated_is_left_alone_and_what_is_written_is_fuzzy() -> None
     [
         ("nplurals=1; plural=0;", ["%D DOGS"]),
         ("nplurals=2; plural=n != 1;", ["%D DOG", "%D DOGS"]),
-        ("nplurals=3; plural=n%3;", ["%D DOG", "%D DOGS", "%D DOGS"]),
+        ("nplurals=3; plural=n%3;", ["%D DOGS", "%D DOG", "%D DOGS"]),
         ("nplurals=INTEGER; plural=EXPRESSION;", ["%D DOG", "%D DOGS"]),  # of a template
     ],
 )
@@ -42,6 +42,13 @@ def test_every_plural_form_gets_a_translation(header: str, forms: list[str]) -> 
     store.parse(translated(po(HEADER.format(header) + PLURAL + empty), in_order).encode())
     assert store.units[1].target.strings == forms
     assert store.units[1].isfuzzy()
+
+
+def test_a_form_that_is_not_only_of_one_has_all_placeholders() -> None:
+    header = HEADER.format("nplurals=2; plural=n%10==1 ? 0 : 1;")
+    entry = 'msgid "a dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert po(header + entry).lines == ["%d dogs", "%d dogs"]
+    assert po(header.replace("n%10==1", "n==1") + entry).lines == ["a dog", "%d dogs"]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +73,13 @@ def test_lines_and_tags(message: str, lines: list[str], expected: str | None) ->
         ('msgid "a"\nmsgstr "b\n', "a.po, line 2: cannot be read as po (end-of-line within string on line 2"),
         ('msgid "a"\nmsgid "b"\n', "a.po, line 2: cannot be read as po (Syntax error on line 2"),
         (
+            HEADER.format("nplurals=2; plural=n +;"),
+            "a.po, line 4: 'nplurals=2; plural=n +' is damaged; expected such as",
+        ),
+        (HEADER.format("nplurals=2; plural=n;"), "a.po, line 4: 'nplurals=2; plural=n' is damaged; expected such as"),
+        (
             f'{HEADER.format("nplurals=x;")}{PLURAL}msgstr[0] ""\n',
-            "a.po, line 4: 'nplurals=x' is no number of plural forms, such as 2",
+            "a.po, line 4: 'nplurals=x; plural=None' is damaged; expected such as nplurals=2; plural=n != 1;",
         ),
     ],
 )
