@@ -25,7 +25,10 @@ class Contrast(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of the accuracy p of k of n: (k + z²/2 ± z √(k (n - k) / n + z²/4)) / (n + z²)."""
+        """The 95% interval of the accuracy, of k right ones of n and z = Z:
+
+        (k + z²/2 ± z √(k (n - k) / n + z²/4)) / (n + z²)
+        """
         half = Z * sqrt(self.right * (self.pairs - self.right) / self.pairs + Z**2 / 4)
         middle, size = self.right + Z**2 / 2, self.pairs + Z**2
         return max(0.0, (middle - half) / size), min(1.0, (middle + half) / size)

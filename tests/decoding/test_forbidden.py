@@ -111,8 +111,11 @@ SEARCHES: list[dict[str, Any]] = [
 REQUIRED = {"Two", "Wo", "A", "do", "men", "field", "is", "on", "ball"}
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=str)
-@pytest.mark.parametrize("kind", ["translator", "listing"])
+@pytest.mark.parametrize(
+    ("kind", "search"),
+    [*(("translator", search) for search in SEARCHES), *(("listing", SEARCHES[number]) for number in (0, 1, 4, 6))],
+    ids=str,
+)
 def test_no_search_writes_them(kind: str, search: dict[str, Any], request: pytest.FixtureRequest) -> None:
     """Forbidden are all words that a search writes without: then it writes others."""
     translator: Translator = request.getfixturevalue(kind)
