@@ -128,7 +128,7 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
         (evaluate.main, [*model, "--source", "valid.en", "--reference", "valid.de"]),
     )
     Path("half").write_bytes(content[: len(content) // 2])
-    assert train(tiny, tmp_path / "other", "training.max_epochs=1", "subwords.size=50") == 0
+    assert train(tiny, tmp_path / "other", "training.max_updates=1", "subwords.size=50") == 0
     made(tmp_path / "other", output="foreign")
     for program, options in commands:
         arguments = [*options, "--output", "out"]
