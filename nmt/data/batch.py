@@ -134,11 +134,8 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on the device."""
-        source, source_lengths, target, target_lengths = (tensor.to(device) for tensor in self[:4])
-        links = None if self.links is None else self.links.to(device)
-        fed = None if self.fed is None else self.fed.to(device)
-        candidates = None if self.candidates is None else self.candidates.to(device)
-        return Batch(source, source_lengths, target, target_lengths, self.indices, links, fed, candidates)
+        parts = {name: part for name, part in self._asdict().items() if name != "indices" and part is not None}
+        return self._replace(**{name: part.to(device) for name, part in parts.items()})
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:

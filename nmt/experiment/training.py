@@ -155,9 +155,10 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
         if (replaced := folder.overwrite()) is not None:
             log(replaced)
         processes.tell_prepared()
-    processes.check_same("configuration", dump_config(request.config))
-    processes.check_same("corpus", _fingerprint(prepared))
-    processes.check_same("saved state", "none" if state is None else f"of update {state.update}")
+    if processes.size > 1:
+        processes.check_same("configuration", dump_config(request.config))
+        processes.check_same("corpus", _fingerprint(prepared))
+        processes.check_same("saved state", "none" if state is None else f"of update {state.update}")
     if state is None:
         _warn(log, late(request.config, prepared.train))
     for line in parameters(model):
