@@ -237,9 +237,9 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
     """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out."""
     column = len(line[:at].decode("utf-8")) + 1
     return (
-        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); convert it with iconv -f "
-        "ENCODING -t UTF-8 FILE > NEW, where old texts are in WINDOWS-1252 (Western European), -1250 (Central "
-        "European), -1251 (Cyrillic), or another ENCODING"
+        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); iconv -f ENCODING -t "
+        "UTF-8 FILE > NEW converts it, and nmt-translate has --encoding; old texts are in WINDOWS-1252 (Western "
+        "European), -1250 (Central European), -1251 (Cyrillic), or another one"
     )
 
 

@@ -6,6 +6,7 @@ others that of the plural. A line of a message is a text of its own, and tags in
 elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
 """
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from gettext import c2py
@@ -18,6 +19,8 @@ from nmt.documents.formats import declared_as_utf8
 from nmt.documents.tagged import Notation, Piece, piece_of, tags_by
 from nmt.documents.words import word_links
 from nmt.errors import UserError
+
+logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
 
 _TAG = r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?/?>"
 _NATIVE = r"<(?:ph|bpt|ept|it|ut)\b[^<>]*[^/<>]>[^<>]*</[a-z]+>"  # what stands for code of the converted format
@@ -153,7 +156,8 @@ def _parsed(text: str, name: str, form: str) -> Any:
         store.dump_args["indent"] = indent[1] if indent else None
         store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
     try:
-        store.parse(declared_as_utf8(text.removeprefix("\ufeff")).encode("utf-8"))
+        content = declared_as_utf8(text.removeprefix("\ufeff"))
+        store.parse(content if form == "json" else content.encode("utf-8"))
     except Exception as error:  # of many types, also those of bugs
         said = (str(error) or type(error).__name__).splitlines()[0]
         place = re.search(r"\bline (\d+)", said)

@@ -187,9 +187,9 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     source.write_bytes(b"<p>\n<b>\xff</b>")
     (line,) = complaints(capsys, model, source, "--format", "html")
     assert line == (
-        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); convert it with iconv -f ENCODING -t UTF-8 FILE > "
-        "NEW, where old texts are in WINDOWS-1252 (Western European), -1250 (Central European), -1251 (Cyrillic), or "
-        "another ENCODING"
+        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); iconv -f ENCODING -t UTF-8 FILE > NEW converts "
+        "it, and nmt-translate has --encoding; old texts are in WINDOWS-1252 (Western European), -1250 (Central "
+        "European), -1251 (Cyrillic), or another one"
     )
     (line,) = complaints(capsys, model, source, "--format", "html", "--encoding", "ascii")
     assert line == (
