@@ -125,7 +125,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
         "levels of nesting": yaml_text.DEEPEST,
         "mistakes that are reported at once": key_checks.MOST_PROBLEMS,
         "a line of any text": corpus.LONGEST_LINE,
-        "a document for `--format html`, `srt`, or `vtt`": corpus.LARGEST_TEXT,
+        "a document": corpus.LARGEST_TEXT,
         "the header of a model, state or shortlist": LARGEST_HEADER,
         "the largest weight of a model": int(model_file.LARGEST_WEIGHT),
     }
