@@ -263,7 +263,8 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:
         values["forbidden"] = read_whole("--forbid", options["forbid"], _lines, problems)
-    values["forbidden_as_written"] = bool(options.get("forbid_case"))
+    if options.get("forbid_case"):
+        values["forbidden_as_written"] = True
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:
