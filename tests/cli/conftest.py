@@ -1,7 +1,10 @@
 """A corpus of sentences such as "the dog sees the cat .", and a model for it that trains in a second."""
 
+import errno
+import os
 import random
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import yaml
 from nmt.cli.train import main
 from nmt.experiment import validation
 from nmt.training import dry_run
+from nmt.training.update import UpdateResult, update
 from tests.conftest import data_section
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
@@ -117,14 +121,34 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
     return output
 
 
-def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Have a training stopped, as if by Ctrl-C, where its validation of that number begins."""
-    original, calls = validation.corpus_loss, []
+def at_validation(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], object]) -> None:
+    """Do something where the validation of that number, counted from 1, begins."""
+    original, numbers = validation.corpus_loss, count(1)
 
-    def stopping(*arguments: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == number:
-            raise KeyboardInterrupt
+    def counted(*arguments: Any) -> dict[str, float]:
+        if next(numbers) == number:
+            action()
         return original(*arguments)
 
-    monkeypatch.setattr(validation, "corpus_loss", stopping)
+    monkeypatch.setattr(validation, "corpus_loss", counted)
+
+
+def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have a training stopped there, as if by Ctrl-C."""
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    at_validation(monkeypatch, number, stop)
+
+
+def stop_at_update(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have a training end before that update, as if the disk were full."""
+    numbers = count(1)
+
+    def failing(*arguments: Any, **keywords: Any) -> UpdateResult:
+        if next(numbers) == number:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return update(*arguments, **keywords)
+
+    monkeypatch.setattr("nmt.training.trainer.update", failing)

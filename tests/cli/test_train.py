@@ -25,7 +25,7 @@ from nmt.experiment import validation
 from nmt.experiment.logs import logging_to, progress_bar
 from nmt.models.model_file import load_model
 from nmt.training.states import read_state
-from tests.cli.conftest import FEW, PIECES, stop_at_validation
+from tests.cli.conftest import FEW, PIECES, at_validation, stop_at_validation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
@@ -441,19 +441,6 @@ def test_the_command(tmp_path: Path, tiny: Path) -> None:
 # -------------------------------------------------------------------------------------------------- while it is running
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], None]) -> None:
-    """Do something at the beginning of the `number`-th validation, counted from 1."""
-    original, calls = validation.corpus_loss, []
-
-    def counted(*arguments: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == number:
-            action()
-        return original(*arguments)
-
-    monkeypatch.setattr(validation, "corpus_loss", counted)
-
-
 @pytest.mark.parametrize("limit", [10, 20_000])
 def test_a_full_disk(
     tmp_path: Path,
@@ -474,7 +461,7 @@ def test_a_full_disk(
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
 
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 2, fill)
+        at_validation(patch, 2, fill)
         try:
             code = train(tiny, output, *FEW)
         finally:
@@ -508,12 +495,8 @@ def test_a_changed_corpus_is_not_resumed(
     for name in ("train.en", "train.de"):
         (tmp_path / name).write_bytes((corpus / name).read_bytes())
     files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {tmp_path / 'train.de'}}}]"
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 2, stop)
+        stop_at_validation(patch, 2)
         assert train(tiny, tmp_path / "run", *FEW, files) == 130
     before = (tmp_path / "run" / "state.safetensors").read_bytes()
     text = (tmp_path / "train.en").read_text(encoding="utf-8")

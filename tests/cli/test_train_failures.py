@@ -1,9 +1,7 @@
 """What goes wrong in the midst of training: memory that ends, losses that are no numbers, files that are damaged."""
 
-import errno
 import json
 import math
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -19,8 +17,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
-from nmt.training.update import update as real_update
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW, stop_at_update
 from tests.cli.test_train import scripted_losses
 from tests.end_to_end.conftest import assert_same
 
@@ -141,19 +138,6 @@ def not_a_number_with_pair(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.training.objective.batch_loss", broken)
 
 
-def stops_at(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the run end before that update, as if the disk were full."""
-    updates: list[int] = []
-
-    def failing(*arguments: Any, **keywords: Any) -> Any:
-        updates.append(1)
-        if len(updates) == update:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real_update(*arguments, **keywords)
-
-    monkeypatch.setattr("nmt.training.trainer.update", failing)
-
-
 @pytest.mark.slow
 def test_updates_that_are_no_numbers_are_left_out_up_to_a_limit(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -181,7 +165,7 @@ def test_updates_that_are_no_numbers_are_left_out_up_to_a_limit(
     assert rows[-1]["skipped_updates"] == 3
 
     with monkeypatch.context() as patch:
-        stops_at(16, patch)
+        stop_at_update(patch, 16)
         assert train(tiny, tmp_path / "halves", *settings) == 2
     assert train(tiny, tmp_path / "halves", *settings, "--resume") == 0
     assert_same(tmp_path / "whole", tmp_path / "halves")
@@ -230,7 +214,7 @@ def test_a_damaged_state_gives_way_to_the_one_before(
         shutil.copytree(whole, output)
     else:
         with monkeypatch.context() as patch:
-            stops_at(moment, patch)
+            stop_at_update(patch, moment)
             assert train(tiny, output, *AVERAGED) == 2
     assert state_of(output).numbers["progress"]["update"] == newest
     if is_gone:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from nmt.training.states import read_state
-from tests.cli.conftest import TRAINING_PAIRS, settings
+from tests.cli.conftest import TRAINING_PAIRS, settings, stop_at_update
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -91,22 +91,6 @@ def test_an_interrupted_training_resumes_exactly(
     assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
     best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
     assert best[0] == best[1]
-
-
-def stop_at_update(patched: pytest.MonkeyPatch, number: int) -> None:
-    """As if the disk were full."""
-    from nmt.training import trainer
-
-    real = trainer.update
-
-    def update(*arguments: Any, **options: Any) -> Any:
-        update.count += 1  # type: ignore[attr-defined]
-        if update.count == number:  # type: ignore[attr-defined]
-            raise OSError(28, "No space left on device")
-        return real(*arguments, **options)
-
-    update.count = 0  # type: ignore[attr-defined]
-    patched.setattr(trainer, "update", update)
 
 
 def test_alignments_without_a_link(tmp_path: Path, corpus: Path, guided: Path, train: Train, capsys: Capture) -> None:

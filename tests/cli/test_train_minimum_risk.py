@@ -18,7 +18,8 @@ from nmt.experiment.candidates import build_candidates
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.update import UpdateResult, update
-from tests.cli.test_train_guided import numbers, stop_at_update, timeless
+from tests.cli.conftest import stop_at_update
+from tests.cli.test_train_guided import numbers, timeless
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]

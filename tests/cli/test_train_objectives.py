@@ -12,23 +12,11 @@ from nmt.models.model_file import load_model
 from nmt.symbols import PIECES
 from nmt.training.states import read_state
 from nmt.training.update import UpdateResult, update
+from tests.cli.conftest import stop_at_update
 from tests.end_to_end.conftest import assert_same
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-
-
-def stops_at(number: int, patch: pytest.MonkeyPatch) -> None:
-    """Let the run end before that update, as if the disk were full."""
-    updates: list[int] = []
-
-    def failing(*arguments: Any, **keywords: Any) -> UpdateResult:
-        updates.append(1)
-        if len(updates) == number:
-            raise OSError(28, "No space left on device")
-        return update(*arguments, **keywords)
-
-    patch.setattr("nmt.training.trainer.update", failing)
 
 
 @pytest.mark.slow
@@ -51,7 +39,7 @@ def test_an_interrupted_training_resumes_exactly(
     settings = (*changes, "training.max_epochs=2", "training.save_every=2 updates")
     assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patch:
-        stops_at(8, patch)
+        stop_at_update(patch, 8)
         assert train(tiny, tmp_path / "halves", *settings) == 2
     assert train(tiny, tmp_path / "halves", *settings, "--resume") == 0
     assert_same(tmp_path / "whole", tmp_path / "halves")
