@@ -1,6 +1,7 @@
 """A corpus of sentences such as "the dog sees the cat .", and a model for it that trains in a second."""
 
 import errno
+import json
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -119,6 +120,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
     output = tmp_path_factory.mktemp("runs") / "trained"
     assert train(tiny, output, "training.keep_best=2", "training.keep_last=2") == 0
     return output
+
+
+def records(output: Path) -> list[dict[str, Any]]:
+    """The measurements of a run."""
+    return [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def at_validation(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], object]) -> None:

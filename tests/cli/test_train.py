@@ -1,7 +1,6 @@
 """nmt-train from the configuration to the files of the run folder. Mistakes and fine-tuning have files of their own."""
 
 import errno
-import json
 import os
 import re
 import subprocess
@@ -25,7 +24,7 @@ from nmt.experiment import validation
 from nmt.experiment.logs import logging_to, progress_bar
 from nmt.models.model_file import load_model
 from nmt.training.states import read_state
-from tests.cli.conftest import FEW, PIECES, at_validation, stop_at_validation
+from tests.cli.conftest import FEW, PIECES, at_validation, records, stop_at_validation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
@@ -46,10 +45,6 @@ MODULES = {
 }
 
 Train = Callable[..., int]
-
-
-def records(output: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:

@@ -1,7 +1,6 @@
 """Training with guided alignment, as a user runs it: what it does to attention, what is told, and what resumes."""
 
 import gzip
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from nmt.training.states import read_state
-from tests.cli.conftest import TRAINING_PAIRS, settings, stop_at_update
+from tests.cli.conftest import TRAINING_PAIRS, records, settings, stop_at_update
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -35,13 +34,11 @@ def guided(tmp_path: Path, corpus: Path) -> Path:
 
 
 def numbers(output: Path, split: str, name: str) -> list[float]:
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [record[name] for record in records if record["split"] == split]
+    return [record[name] for record in records(output) if record["split"] == split]
 
 
 def timeless(output: Path) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{name: value for name, value in record.items() if "second" not in name} for record in records]
+    return [{name: value for name, value in record.items() if "second" not in name} for record in records(output)]
 
 
 @pytest.mark.slow

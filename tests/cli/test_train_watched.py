@@ -1,6 +1,5 @@
 """nmt-train with watched corpora: what is measured of them, and how they limit what is chosen."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from nmt.models.model_file import load_model
-from tests.cli.conftest import FEW
+from tests.cli.conftest import FEW, records
 from tests.cli.test_train import scripted_losses
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
@@ -35,8 +34,7 @@ def new(tmp_path: Path, tiny: Path, corpus: Path) -> Path:
 
 
 def validations(output: Path) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [record for record in records if record["split"] == "valid"]
+    return [record for record in records(output) if record["split"] == "valid"]
 
 
 def test_a_watched_corpus_is_scored_like_that_of_validation(
