@@ -8,7 +8,8 @@ elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and ind
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from gettext import c2py
 from html import escape, unescape
 from typing import Any, NamedTuple
@@ -63,15 +64,17 @@ class Messages:
         if form == "xliff" and re.search(r"<xliff\b[^>]*\bversion=[\"']2", text):
             form = "xliff2"
         self._form, self._kind = form, _KINDS[form]
-        self._store = _parsed(text, name, form)
-        self._plurals = _plurals(self._store, text, name) if form == "po" else None
         self._units: list[tuple[Any, list[_Parts]]] = []
-        names = {unit.getid() for unit in self._store.units} if form == "json" else set()
-        for unit in self._store.units:
-            if self._is_open(unit, names):
-                messages = [self._read(message) for message in self._messages(unit)]
-                if any(isinstance(part, tuple) for parts in messages for part in parts):
-                    self._units.append((unit, messages))
+        with _refused(name, form):
+            self._store = _parsed(text, name, form)
+            self._plurals = _plurals(self._store, text, name) if form == "po" else None
+            names = {unit.getid() for unit in self._store.units} if form == "json" else set()
+            for unit in self._store.units:
+                if self._is_open(unit, names):
+                    messages = [self._read(message) for message in self._messages(unit)]
+                    if any(isinstance(part, tuple) for parts in messages for part in parts):
+                        self._units.append((unit, messages))
+            bytes(self._store)  # what cannot be written is to be known before it is translated
 
     def _is_open(self, unit: Any, names: set[str]) -> bool:
         """Whether an entry is to be translated; `names` are those of all values of a JSON file."""
@@ -155,15 +158,23 @@ def _parsed(text: str, name: str, form: str) -> Any:
         indent = re.search(r"\n([ \t]+)\"", text)
         store.dump_args["indent"] = indent[1] if indent else None
         store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
+    content = declared_as_utf8(text.removeprefix("\ufeff"))
+    store.parse(content if form == "json" else content.encode("utf-8"))
+    return store
+
+
+@contextmanager
+def _refused(name: str, form: str) -> Iterator[None]:
+    """Turn an exception of the toolkit in the block, which has many types, those of bugs among them, into UserError."""
     try:
-        content = declared_as_utf8(text.removeprefix("\ufeff"))
-        store.parse(content if form == "json" else content.encode("utf-8"))
-    except Exception as error:  # of many types, also those of bugs
+        yield
+    except (ImportError, UserError):
+        raise
+    except Exception as error:
         said = (str(error) or type(error).__name__).splitlines()[0]
         place = re.search(r"\bline (\d+)", said)
         where = f"{name}, line {place[1]}" if place else name
         raise UserError(f"{where}: cannot be read as {form} ({said})") from None
-    return store
 
 
 def _plurals(store: Any, text: str, name: str) -> tuple[int, int, bool] | None:

@@ -9,13 +9,16 @@ from typing import Any
 import pysubs2
 import pytest
 import webvtt
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree, html
 from markdown_it import MarkdownIt
 from translate.storage import properties, pypo, ts2, xliff
 
 from nmt.documents.document import read_document
 from nmt.documents.formats import FORMATS, Format
-from tests.documents.imitation import same
+from nmt.errors import UserError
+from tests.documents.imitation import at_random, same, translated
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -88,3 +91,44 @@ def test_a_round_trip(form: Format, end: str) -> None:
     else:
         assert again.lines == document.lines
         assert again.written(same(again.lines)) == written
+
+
+PIECES = (
+    "",
+    "<",
+    "</",
+    "<!--",
+    ">",
+    "&#1;",
+    "&",
+    '"',
+    "\\",
+    "\\N",
+    "\0",
+    "\r",
+    "\n\n",
+    "\u2028",
+    "{",
+    "}",
+    "[",
+    "--> ",
+    "|",
+    "*",
+    "=",
+)
+EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(PIECES)), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(list(FORMATS)), EDITS, st.integers(0, 99))
+def test_damaged_files_are_translated_or_refused(form: Format, edits: list[tuple[float, int, str]], seed: int) -> None:
+    text = (FIXTURES / SAMPLES[form][0]).read_bytes().decode()
+    for share, length, piece in edits:
+        place = int(share * len(text))
+        text = text[:place] + piece + text[place + length :]
+    try:
+        document = read_document(text, format=form)
+    except UserError:
+        return
+    assert not any("\n" in line for line in document.lines)
+    assert translated(document, at_random(seed)) or not text.strip()
