@@ -89,11 +89,11 @@ def add_search_options(group: argparse._ActionsContainer) -> None:
     """Add the options of the search, which are the keys of the configuration's section decoding."""
     for name, key in _search_schema().items():
         text = " ".join(key["description"].split()).rstrip(".")
-        is_boolean = key.get("type") == "boolean"
+        is_boolean, is_list = (key.get("type") == kind for kind in ("boolean", "array"))
         group.add_argument(
             option_name(name),
             metavar="TRUE|FALSE" if is_boolean else name.rpartition("_")[2].upper(),
-            nargs="?" if is_boolean else None,
+            nargs="?" if is_boolean else "*" if is_list else None,
             const="true" if is_boolean else None,
             help=f"{text[0].lower()}{text[1:]} (default: from the model)",
         )
@@ -282,8 +282,10 @@ def _lines(lines: Iterable[str], *, name: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _value(text: str) -> bool | int | float | str:
+def _value(text: str | list[str]) -> bool | int | float | str | list[str]:
     """A number, true or false, if the text is one."""
+    if isinstance(text, list):
+        return text
     if text in ("true", "false"):
         return text == "true"
     number = number_in(text)

@@ -176,7 +176,7 @@ def _serve(options: argparse.Namespace) -> None:
 
     from nmt.serving.api import Service, application
     from nmt.serving.detection import Detector
-    from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
+    from nmt.serving.models import Served, loaded, sentence_rules
     from nmt.serving.server import listening, serve
 
     limits = Limits(**{name: getattr(options, f"max_{name}") for name in (*COUNTS, "seconds", "per_minute")})
@@ -190,7 +190,6 @@ def _serve(options: argparse.Namespace) -> None:
         glossaries = _glossaries(named, list(translators))
         served = Served(translators, how, rules, glossaries)
         served.check()
-        tell_of_impossible_terms(translators, glossaries, _warn)
         detector = None
         with suppress(ModuleNotFoundError, LookupError):
             detector = Detector(code for pair in translators for code in pair)
@@ -217,7 +216,7 @@ def _read_glossaries(texts: Sequence[str], problems: list[str], *, models: int) 
             problems.append(f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}")
         # A term that a line cannot have is not reported: the log would say what somebody has sent.
         with collected(problems):
-            glossaries.append((pair, read_glossary(path, as_written=False, warn=lambda why: None)))
+            glossaries.append((pair, read_glossary(path)))
     return glossaries
 
 

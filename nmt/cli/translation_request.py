@@ -123,9 +123,7 @@ def _read_how(
     glossary = None
     if options.glossary is not None:
         with collected(problems):
-            glossary = read_glossary(
-                options.glossary, as_written=options.glossary_case, warn=_warn, is_news=processes.is_first_to
-            )
+            glossary = read_glossary(options.glossary, as_written=options.glossary_case)
     split = options.split_sentences or False
     if split:
         with collected(problems):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+import regex
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -53,6 +54,19 @@ def default_variant(name: str) -> BeforeValidator:
     return BeforeValidator(named)
 
 
+def _pattern(text: str) -> str:
+    """Refuse what is neither the name of patterns nor a regular expression of what is to be kept alone."""
+    if text in PROTECTED:
+        return text
+    try:
+        pattern = regex.compile(text)
+    except regex.error as error:
+        raise ValueError(f"must be one of {', '.join(PROTECTED)}, or a regular expression: {error}") from None
+    if pattern.match("") or pattern.fullmatch("Some words, 2 or 3."):
+        raise ValueError(f"{text!r} matches empty text or whole sentences; it must match what is to be kept alone")
+    return text
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -68,6 +82,7 @@ PositionScale = Literal["last_position", "length"]
 PositionLogit = Literal["scaled", "unscaled"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 SentenceMetric = Literal["bleu", "chrf"]
+PROTECTED = ("placeholders", "addresses", "symbols", "numbers")  # see `nmt.decoding.text.protect`
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
 EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
@@ -766,6 +781,10 @@ class DecodingConfig(Section):
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False
     """Never produce the unknown piece."""
+    protect: list[Annotated[str, AfterValidator(_pattern)]] = ["placeholders", "addresses", "symbols"]
+    """What the model is not shown, and what stands in the translation as it is: of placeholders, addresses, symbols,
+    and numbers those named here, and what regular expressions match; also what the vocabulary lacks. Lines in capitals
+    are shown as sentences. [] shows the model lines as they are."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
     """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al.; 0: off."""
 

@@ -22,6 +22,23 @@ ALONE = (
 )
 _ALONE = re.compile(f"[{ALONE}]")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
+CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
+OPENING_SIGNS = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
+CLOSING_SIGNS = re.escape(f"{CLOSING}%％·･・〜～")
+_LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2"  # Thai and Lao vowels before their consonant; what stacks one below
+_TRAILING = (  # vowels and signs behind their consonant, by script; small kana and repetition marks
+    "\u0e2f-\u0e3a\u0e45-\u0e4e\u0eaf-\u0ebd\u0ec6-\u0ece\u0f0b-\u0f14\u102b-\u103e\u104a\u104b\u17b6-\u17da\u17dd"
+    "々〻ぁぃぅぇぉっゃゅょゎゕゖ\u3099-\u309eァィゥェォッャュョヮヵヶー-ヾｧ-ｰﾞﾟ"
+)
+_HIRAGANA, _KATAKANA = "\u3041-\u3096", "\u30a1-\u30fa\u30fc\uff66-\uff9d"
+# Two characters, one behind the other, between which a line is not broken; Japanese grammar is in hiragana, behind the
+# Han or katakana it belongs to
+_TOGETHER = re.compile(
+    rf"[{OPENING_SIGNS}{_LEADING}].|.[{CLOSING_SIGNS}{_TRAILING}]"
+    rf"|[{_KATAKANA}]{{2}}|[\u3400-\u9fff々{_KATAKANA}][{_HIRAGANA}]"
+    r"|\d\d|[\"'].|.[\"']|.[\u1000-\u1021]\u1037?\u103a"  # numbers; quotes, of which one side is open; a Burmese final
+    r"|[^\u0f0b-\u0f14][\u0f00-\u0fff]"  # a Tibetan syllable
+)
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
 
 
@@ -36,6 +53,15 @@ class PieceWords(NamedTuple):
         """The same for `pieces` pieces from piece `first` on; the words stay those of the whole text."""
         chosen = slice(first, first + pieces)
         return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
+
+
+def are_together(text: str, place: int) -> bool:
+    """Whether a line is better not broken between the character at `place` and the next, as before a closing bracket.
+
+    It follows the classes of Unicode's line breaking (UAX #14), and for what those leave to a dictionary, as in Thai,
+    at least no letter loses its vowels.
+    """
+    return _TOGETHER.match(text, place) is not None
 
 
 def has_finer(text: str) -> bool:

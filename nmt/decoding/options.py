@@ -96,9 +96,8 @@ class TranslationOptions(_Decoding):
     `Translation.tokens` stay what the model wrote."""
 
     glossary: Annotated[Glossary | None, WithJsonSchema({})] = None
-    """Terms that have to be translated in a certain way, in whichever sentence of a line they occur; together with the
-    constraints of the line, and without those that cannot be met there, of which the glossary warns. Neither with
-    sampling nor with diversity. See `text.glossary`."""
+    """Terms that have to be translated in a certain way: where one occurs, its translation takes the place of the words
+    that are aligned with it. See `text.glossary`."""
 
     forbidden: Annotated[
         tuple[Annotated[str, Field(pattern=r"\S", max_length=100)], ...], Field(strict=False, max_length=10_000)
@@ -163,17 +162,12 @@ class TranslationOptions(_Decoding):
                 bool(self.coverage_penalty) and known.beam_size == 1 and searches,
                 "`coverage_penalty` has no effect with `beam_size` 1, which has nothing to choose from",
             ),
-            (self.glossary is not None and not searches, f"`glossary` does not go with {draws}"),
             (constraints and not searches, f"`constraints` do not go with {draws}"),
             (
                 self.diversity > 0 and self.n_best < 2,
                 "`diversity` has an effect only on n-best lists: ask for `n_best` of at least 2",
             ),
             (self.diversity > 0 and not searches, f"`diversity` does not go with {draws}"),
-            (
-                self.diversity > 0 and self.glossary is not None,
-                "`diversity` does not go with `glossary`, which shares out the beam too; choose one",
-            ),
             (
                 self.diversity > 0 and constraints,
                 "`diversity` does not go with `constraints`, which share out the beam too; choose one",

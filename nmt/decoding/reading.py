@@ -3,10 +3,11 @@
 It is the counterpart of `writing`. It knows text and subwords; it knows no models and no searches.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from torch import Tensor
@@ -14,11 +15,12 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
+from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import forbidden_by
-from nmt.decoding.text.glossary import Glossary, words_of
-from nmt.decoding.text.required import Required, distinct, encoded_constraints, encoded_prefixes, impossible
+from nmt.decoding.text.protect import Seen, Sight, is_blank, unprotected
+from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
 from nmt.errors import UserError, refuse
@@ -62,6 +64,7 @@ class Reader:
     languages: Languages
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
+    sight: Sight  # what the model sees of a sentence
     continuing: Tensor | None = None  # the pieces that make a word longer; None: nothing is required
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
@@ -78,7 +81,10 @@ class Reader:
                 if (half := half_of_a_pair(text)) is not None:
                     name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
                     raise UserError(f"{what}{name}: {no_character(text[half])}")
-        segments = self._cut(lines, first)
+        requires = [
+            bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
+        ]
+        segments = self._cut(lines, requires, first)
         if self.continuing is None:
             return segments
         problems: list[str] = []
@@ -93,13 +99,12 @@ class Reader:
         self, segments: Sequence[Segment], prefix: str, constraints: str, line: str, problems: list[str]
     ) -> list[Segment]:
         """The segments of a line with their shares of its prefix and constraints; `line`: what messages call it."""
-        glossary, target = self.options.glossary, self.vocabularies.target
+        target = self.vocabularies.target
         text = " ".join(prefix.splitlines()).strip()
         beginning = Line(text, divided_prefix(text, segments, self._prefix_language))
         *complete, last = encoded_prefixes([part.text for part in beginning.sentences], target)
         (phrases,) = encoded_constraints([constraints], target)
-        sources = list(self._texts(segments)) if phrases or glossary is not None else []
-        with_last, *after = divided_phrases(phrases, sources[len(complete) :])
+        with_last, *after = divided_phrases(phrases, _texts(segments)[len(complete) :])
         shares: list[tuple[Required, Sequence[Required]]] = [
             *((part._replace(ends=True), ()) for part in complete),
             (last, with_last),
@@ -117,60 +122,54 @@ class Reader:
             if segments:
                 space = beginning.spaces()[index + 1] if part.ends else segments[index].space
                 having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
-        if glossary is None:
-            return having
-        return [self._with_terms(part, source, glossary, line) for part, source in zip(having, sources, strict=True)]
+        return having
 
-    def _with_terms(self, segment: Segment, text: str, glossary: Glossary, line: str) -> Segment:
-        """The segment, with this text, with the terms of the glossary that its translation can have."""
-        if segment.prefix.ends:  # the user gave the whole of its translation
-            return segment
-        (terms,) = encoded_constraints(["\t".join(glossary.translations(text))], self.vocabularies.target)
-        terms = distinct([*segment.phrases, *terms])[len(segment.phrases) :]
-        longest = longest_translation(len(segment.source) + 1, self.decoding)
-        why_not = partial(impossible, segment.prefix, line=line, blank=False, longest=longest)
-        phrases = [*segment.phrases, *terms]
-        if why_not(phrases, self.continuing):  # then one by one
-            phrases = list(segment.phrases)
-            for term in terms:
-                if reasons := why_not([*phrases, term], self.continuing):
-                    glossary.tell(term.text, reasons[0])
-                else:
-                    phrases.append(term)
-        return segment._replace(phrases=phrases)
-
-    def _texts(self, segments: Sequence[Segment]) -> Iterator[str]:
-        """What the line has for each of its segments."""
-        rest = list(segments)
-        for sentence in rest[0].line.sentences if rest else ():
-            count = next(index for index, segment in enumerate(rest, start=1) if segment.space is not None)
-            together, rest = rest[:count], rest[count:]
-            if count == 1:
-                yield sentence.text
-                continue
-            spans = self.vocabularies.source.spans(sentence.text)
-            for segment in together:
-                first = segment.first - together[0].first
-                yield sentence.text[spans[first][0] : spans[first + len(segment.source) - 1][1]]
-
-    def _cut(self, lines: Sequence[str], first: int) -> list[list[Segment]]:
+    def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
+        """The segments of each line; one of which something is required is not without pieces, if it is not blank."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
-        glossary = self.options.glossary
-        cut = [_in_sentences(line, language, whole_words=source.of_words) for line in lines]
-        if glossary is not None:
-            cut = [_with_whole_terms(line, glossary) for line in cut]
-        ids = iter(source.encode_batch([sentence.text for line in cut for sentence in line.sentences]))
-        return [
-            segments_of(
-                line,
-                list(islice(ids, len(line.sentences))),
-                source,
-                longest=self.longest_segment,
-                number=number,
-                glossary=glossary,
-            )
-            for number, line in enumerate(cut, first)
-        ]
+        of_lines = [self._seen(line, language) for line in lines]
+        ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
+        segments = []
+        for number, (line, of_line) in enumerate(of_lines, first):
+            pieces = list(islice(ids, len(of_line)))
+            unknown = [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]
+            if unknown:
+                line, of_line = self._seen(line.text, language, unknown)
+                pieces = source.encode_batch([seen.text for seen in of_line])
+            if requires[number - first] and of_line and not any(pieces):
+                of_line, pieces = [unprotected(line.text)], [source.encode(line.text)]
+            longest = self.longest_segment
+            segments.append(segments_of(line, of_line, pieces, source, longest=longest, number=number))
+        return segments
+
+    def _seen(self, line: str, language: str | None, unknown: Sequence[Span] = ()) -> tuple[Line, list[Seen]]:
+        """The line with its sentences, or as one of them, and what the model sees of each; a blank one has none.
+
+        No sentence ends inside a term or what is kept, and what the model sees nothing of goes with its neighbor.
+        """
+        if is_blank(line):
+            return Line(line), []
+        sentences = [Sentence(line)]
+        if language is not None:
+            sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
+            sentences = [sentence for sentence in sentences if not is_blank(sentence.text)]
+        kept = self.sight.kept(line, unknown)
+        whole = sorted([*kept, *self.sight.terms(line)]) if len(sentences) > 1 else []
+        together: list[Sentence] = []
+        of_line: list[Seen] = []
+        for sentence in sentences:
+            stop = sentence.start + len(sentence.text)
+            seen = self.sight.seen(line, sentence.start, stop, kept)
+            before = bisect_left(whole, (sentence.start,)) - 1
+            is_inside = before >= 0 and sentence.start < whole[before][1]
+            if together and (is_inside or not seen.text or not of_line[-1].text):
+                start = together.pop().start
+                of_line[-1] = self.sight.seen(line, start, stop, kept)
+                sentence = Sentence(line[start:stop], start)
+            else:
+                of_line.append(seen)
+            together.append(sentence)
+        return Line(line, together), of_line
 
     @cached_property
     def _prefix_language(self) -> str | None:
@@ -183,23 +182,7 @@ class Reader:
             return None
 
 
-def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:
-    """The line with its sentences, or as one of them; a blank one has none."""
-    if not line or line.isspace():
-        return Line(line)
-    if language is None:
-        return Line(line, [Sentence(line)])
-    return Line(line, sentences_of(line, language, whole_words=whole_words))
-
-
-def _with_whole_terms(line: Line, glossary: Glossary) -> Line:
-    """The line without ends of sentences within a term, such as that of `Panic! At the Disco`."""
-    if len(line.sentences) < 2 or not (places := glossary.places_within(line.text)):
-        return line
-    sentences: list[Sentence] = []
-    words = 0  # before the sentence
-    for sentence in line.sentences:
-        start = sentences.pop().start if words in places else sentence.start
-        sentences.append(Sentence(line.text[start : sentence.start + len(sentence.text)], start))
-        words += len(words_of(sentence.text))
-    return line._replace(sentences=sentences)
+def _texts(segments: Sequence[Segment]) -> list[str]:
+    """What the line has for each of its segments."""
+    starts = [0, *(segment.seen.places[0] for segment in segments[1:]), None]
+    return [segments[0].line.text[start:stop] for start, stop in pairwise(starts)] if segments else []

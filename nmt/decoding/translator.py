@@ -7,7 +7,7 @@ share the work.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
@@ -27,6 +27,7 @@ from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import alongside, chunks, refuse_one_text
+from nmt.decoding.text.protect import Protection, Sight
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
@@ -275,7 +276,7 @@ class Translator:
             decoding=decoding,
             options=options,
             shortlist=self.shortlist,
-            continuing=self._continuing_for(prefixes, constraints, options.glossary),
+            continuing=self._continuing_for(prefixes, constraints),
             forbidden=self._forbidden(options),
             device=self.device,
         )
@@ -307,7 +308,13 @@ class Translator:
             languages=self.languages,
             decoding=decoding,
             options=options,
-            continuing=self._continuing_for(prefixes, constraints, options.glossary),
+            sight=Sight(
+                self.vocabularies.source,
+                _protection(tuple(decoding.protect)),
+                options.glossary,
+                keeps_unknown=options.replace_unknown is None,
+            ),
+            continuing=self._continuing_for(prefixes, constraints),
             numbered=first is not None,
         )
         number = first or 0
@@ -327,6 +334,11 @@ class Translator:
 def _characters(decoding: DecodingConfig) -> int:
     """How many characters of lines are translated together."""
     return min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
+
+
+@lru_cache
+def _protection(patterns: tuple[str, ...]) -> Protection | None:
+    return Protection(patterns) if patterns else None
 
 
 def _usable(device: torch.device | str) -> torch.device:

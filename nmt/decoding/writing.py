@@ -4,28 +4,50 @@ The translations of the segments of a line are joined here. Attention comes from
 need it. It knows hypotheses, the models that write them again, and text; it knows no policies and no files.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, compress
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
-from nmt.data.words import UNKNOWN_MARK, PieceWords, has_finer, words_of, words_of_line, words_of_tokens
+from nmt.data.words import (
+    UNKNOWN_MARK,
+    PieceWords,
+    Span,
+    has_finer,
+    words_of,
+    words_of_line,
+    words_of_parts,
+    words_of_tokens,
+)
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
-from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.alignment import (
+    Block,
+    SoftAlignment,
+    alignment_with_pieces,
+    joined,
+    repeated,
+    soft_alignment,
+    weighted_links,
+)
 from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.glossary import count_words
+from nmt.decoding.text.marks import Mark, Piece, pieces
+from nmt.decoding.text.protect import is_blank
 from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
-from nmt.decoding.text.sentences import joined_sentences
+from nmt.decoding.text.sentences import LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
-from nmt.decoding.text.word_scores import WordScores, joined_scores, word_scores
+from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with_pieces, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
@@ -82,15 +104,27 @@ class Writer:
             yield self._whole_line(written) if written else [self._nothing(line)]
 
     def _nothing(self, line: str) -> Translation:
-        """The translation of a line without pieces, which is blank, or has only words for which there are none."""
-        nothing = Translation("", 0.0, [], word_scores=WordScores([], [], 0.0) if self.options.word_scores else None)
+        """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""
+        protects = bool(self.decoding.protect) and not self.vocabularies.source.joiner and not is_blank(line)
+        text = LINE_END.sub(" ", line) if protects else ""
+        scores = WordScores(text.split(), [0.0] * len(text.split()), 0.0) if self.options.word_scores else None
+        nothing = Translation(text, 0.0, [], word_scores=scores)
         words = self.vocabularies.source.whole_words(line).split()
-        alignment = SoftAlignment(words, [], [], [])
+        same = words if protects else []
+        weights = torch.eye(len(same), len(words) + 1)
+        alignment = SoftAlignment(
+            words, same, [Block(weights)] if same else [], [(word, word) for word in range(len(same))]
+        )
         return _aligned(nothing, alignment, alignment) if self.options.alignments else nothing
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
-        needed = [self.options.alignments or self._replaces_unknown(*pair) for pair in pairs]
+        needed = [
+            self.options.alignments
+            or self._replaces_unknown(segment, hypothesis)
+            or (bool(segment.seen.marks) and self.scorer.without_attention is None)
+            for segment, hypothesis in pairs
+        ]
         if not any(needed):
             return [None] * len(pairs)
         forced = iter(
@@ -106,9 +140,13 @@ class Writer:
 
     def _words(self, segment: Segment) -> tuple[PieceWords, PieceWords]:
         """The words of the segment's line, and finer ones; the same where there are none."""
-        (text, sentences), source = segment.line, self.vocabularies.source
-        words = words_of_line(text, source, sentences=sentences)
-        return words, words_of_line(text, source, sentences=sentences, finer=True) if has_finer(text) else words
+        text, source = segment.line.text, self.vocabularies.source
+        if source.joiner:
+            words = words_of_line(text, source)
+            return words, words_of_line(text, source, finer=True) if has_finer(text) else words
+        spans = [seen.span(*span) for seen in segment.of_line for span in source.spans(seen.text)]
+        words = words_of_parts(text, spans)
+        return words, words_of_parts(text, spans, finer=True) if has_finer(text) else words
 
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
         """Whether there are unknown words to replace, beyond the prefix."""
@@ -130,32 +168,42 @@ class Writer:
         marked = len(segment.prefix.tokens) if replaced is None else None
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
         given = as_given(spelled, segment.prefix, target)
-        text = given.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
+        changed = str.upper if segment.seen.in_capitals else str
+        text = changed(given.replace(UNKNOWN_MARK, UNKNOWN_TEXT))
         beginning = segment.prefix.parts if given != spelled else []
-        scores = None
-        if self.options.word_scores:
-            written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
-            written.words[:] = [word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in written.words]
-            scores = word_scores(hypothesis.totals, hypothesis.log_probability, written)
-        if weights is None or not self.options.alignments:
-            return Written(segment, hypothesis, text, None, scores=scores)
+        written = partial(words_of_tokens, tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
 
-        def aligned(of_line: PieceWords, cut: Callable[[str], list[str]], *, finer: bool) -> SoftAlignment:
-            part = of_line.part(segment.first, len(segment.source))
-            written = words_of_tokens(
-                tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning, finer=finer
-            )
-            alignment = soft_alignment(weights, part, written, end_links=self.options.end_links)
+        def aligned(source: PieceWords, cut: Callable[[str], list[str]]) -> SoftAlignment:
+            finer = cut is finer_words
+            alignment = soft_alignment(weights, source, written(finer=finer), end_links=self.options.end_links)
             if replaced is not None:
                 alignment = _with_replaced(alignment, replaced.parts, cut)
-            target_words = [word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in alignment.target_words]
+            target_words = [changed(word.replace(UNKNOWN_MARK, UNKNOWN_TEXT)) for word in alignment.target_words]
             return replace(alignment, target_words=target_words)
 
-        of_line, finer_of_line = words()
-        alignment = aligned(of_line, str.split, finer=False)
-        is_finer = finer_of_line is not of_line or has_finer(text)
-        finer = aligned(finer_of_line, finer_words, finer=True) if is_finer else alignment
-        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()), finer, scores)
+        seen, kept, parts = segment.seen, segment.seen.kept, [Piece(text, None)]
+        if seen.marks:
+            attention = None
+            if weights is not None:
+                spans = segment.spans or self.vocabularies.source.spans(seen.text)
+                attention = aligned(words_of_parts(seen.text, spans, finer=True), finer_words)
+            marks, tags, kept = _to_place(segment, text, changed)
+            links, fixed = weighted_links(attention, seen.text, text), list(_required_spans(segment, text))
+            parts = pieces(seen.text, marks, tags, text, links, fixed=fixed)
+        found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
+        if self.options.word_scores:
+            of_words = word_scores(hypothesis.totals, hypothesis.log_probability, written())
+            of_words.words[:] = [changed(word.replace(UNKNOWN_MARK, UNKNOWN_TEXT)) for word in of_words.words]
+            found = found._replace(scores=scores_with_pieces(of_words, text, parts))
+        if weights is None or not self.options.alignments:
+            return found
+        of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words())
+        alignment = replace(aligned(of_line, str.split), target_words=text.split())
+        alignment = finer = alignment_with_pieces(alignment, segment.line.text, text, parts, kept, str.split)
+        if words()[0] is not words()[1] or has_finer(found.text):
+            finer = aligned(finer_of_line, finer_words)
+            finer = alignment_with_pieces(finer, segment.line.text, text, parts, kept, finer_words)
+        return found._replace(alignment=alignment, finer=finer)
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -221,6 +269,42 @@ def _joined_text(parts: Sequence[Written]) -> str:
             texts = []
     spaces = [part.segment.space for part in parts if part.segment.space is not None]
     return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
+
+
+def _to_place(
+    segment: Segment, text: str, changed: Callable[[str], str]
+) -> tuple[list[Mark], list[tuple[str, str]], list[Span]]:
+    """The marks that the text of a segment does not have yet, what they are written as, and where the line has them.
+
+    It has what the user requires of it, and perhaps terms as the glossary has them.
+    """
+    seen = segment.seen
+    required = [segment.prefix.text, *(phrase.text for phrase in segment.phrases)]
+    terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None)
+    there = {term for term, count in terms.items() if count_words(term, text) >= count}
+    marks, tags, places = [], [], []
+    for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
+        content = LINE_END.sub(" ", segment.line.text[start:stop])
+        if mark.instead is None:
+            is_there = any(content in phrase for phrase in required)
+        else:
+            is_there = mark.instead in there
+            mark, content = mark._replace(instead=changed(mark.instead)), ""
+        if not is_there:
+            marks.append(mark)
+            tags.append((content, ""))
+            places.append((start, stop))
+    return marks, tags, places
+
+
+def _required_spans(segment: Segment, text: str) -> Iterator[Span]:
+    """Where a text has the prefix and the phrases that the user requires of it."""
+    prefix = segment.prefix.text
+    if prefix and text.startswith(prefix):
+        yield 0, len(prefix)
+    for phrase in segment.phrases:
+        if (start := text.find(phrase.text)) >= 0:
+            yield start, start + len(phrase.text)
 
 
 def _with_replaced(

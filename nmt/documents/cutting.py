@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from nmt.data.words import ALONE, Span, words_of
+from nmt.decoding.text.alignment import words_by_part
+from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
-from nmt.documents.words import unbroken, word_links, words_by_part
+from nmt.documents.words import attention_links, unbroken
 from nmt.pharaoh import Link
 
 PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
@@ -26,8 +28,8 @@ _SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have 
 _PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 
 
-def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str, list[Link]]]:
-    """The part of the translation, on one line, for each of the texts, with the links between the words of both.
+def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str, list[Weighted]]]:
+    """The part of the translation, on one line, for each of the texts, with the attention of its words.
 
     A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
     each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
@@ -47,14 +49,14 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     for part in linked:
         for word in part:
             shares[word] = 1 / len(part)
-    links = word_links(translation, " ".join(texts), line)
-    first_links = {target: (source, target) for source, target in reversed(links)}
+    links = attention_links(translation, " ".join(texts), line)
+    most = {target: (source, target) for source, target, _ in sorted(links, key=lambda link: link[2])}
     cuts = [0]
     for number in range(1, len(texts)):
         share = characters[number] / characters[-1] * starts[-1]
         usual = bisect_left(starts, share)
         usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
-        crossed = _crossed(counts[number], shares, first_links.values())
+        crossed = _crossed(counts[number], shares, most.values())
         first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
         if last < first:
             first = last = min(cuts[-1] + 1, len(units))
@@ -68,8 +70,8 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     for number, (first, last) in enumerate(pairwise(cuts)):
         span = slice(units[first][0], units[last - 1][1]) if first < last else slice(0)
         inside = [
-            (source - counts[number], target - firsts[first])
-            for source, target in links
+            (source - counts[number], target - firsts[first], weight)
+            for source, target, weight in links
             if counts[number] <= source < counts[number + 1] and firsts[first] <= target < firsts[last]
         ]
         parts.append((line[span], inside))

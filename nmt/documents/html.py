@@ -14,11 +14,11 @@ from html import unescape
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.decoding.text.marks import Mark, written
 from nmt.decoding.writing import Translation
-from nmt.documents.inline import Line, Mark
-from nmt.documents.placing import placed
+from nmt.documents.inline import Line
 from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, names, partners, tokens
-from nmt.documents.words import word_links
+from nmt.documents.words import attention_links
 
 # Elements whose start tags end an open paragraph (HTML standard, 13.2.6.4.7)
 ENDING_PARAGRAPHS = names(
@@ -147,8 +147,8 @@ class HtmlDocument:
                     (self._source(before, translations), self._source(after, translations))
                     for before, after in part.tags
                 ]
-                links = word_links(translation, line, translation.text) if part.marks else ()
-                pieces.append(placed(line, part.marks, tags, translation.text, links, escape=_escaped))
+                links = attention_links(translation, line, translation.text) if part.marks else ()
+                pieces.append(written(line, part.marks, tags, translation.text, links, escape=_escaped))
             else:
                 pieces.append(self._source([part], translations))
         return "".join(pieces)

@@ -1,26 +1,12 @@
 """Marks inside a line, such as the tags of HTML and of subtitles: taken out before it is translated.
 
-A mark encloses a part of the line, or stands at a place in it; `placing` puts it back. It knows lines; it knows nothing
-of what the marks mean.
+`nmt.decoding.text.marks` puts them back. It knows lines; it knows nothing of what the marks mean.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from nmt.documents.words import CLOSING
-
-ROOT = -1  # the parent of the marks that are in no other
-
-
-class Mark(NamedTuple):
-    """What stands around the characters [start, stop) of a line, or, where they are none, between two of them."""
-
-    start: int
-    stop: int
-    parent: int  # the mark in which it stands, which comes before it in the list of marks; ROOT: none
-    before: bool = False  # whether there was white space before it, and after it; only where it encloses nothing
-    after: bool = False
-    breaks: bool = False  # whether words need no white space where it stands between them, as at a line break
+from nmt.data.words import CLOSING
+from nmt.decoding.text.marks import ROOT, Mark
 
 
 @dataclass

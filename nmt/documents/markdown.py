@@ -21,7 +21,7 @@ from markdown_it.rules_inline import StateInline
 from nmt.decoding.writing import Translation
 from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.documents.words import word_links
+from nmt.documents.words import attention_links
 
 Rule = Callable[[StateInline, bool], bool]
 
@@ -34,7 +34,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>&~#]")
 _ROW_MARKUP = re.compile(r"^(\d*)(?=[-+=.)])", re.MULTILINE)  # of lists and headings
 _OPENED, _CLOSED = "\ufdd2", "\ufdd3"  # no characters, beside tags
 _EMPTY = re.compile(rf"(\*\*|\*|__|_|~~){_OPENED}{_CLOSED}\1")
-_GLUE, _UNGLUE = str.maketrans(" \n", "\ufdd0\ufdd1"), str.maketrans("\ufdd0\ufdd1", " \n")  # white space in tags
+_GLUE, _UNGLUE = str.maketrans(" \n\t", "\ufdd0\ufdd1\ufdd4"), str.maketrans("\ufdd0\ufdd1\ufdd4", " \n\t")  # in tags
 
 
 class _Text(NamedTuple):
@@ -81,7 +81,7 @@ class Markdown:
     def _written(self, text: _Text, translation: Translation) -> str:
         """A text with its translation, whose characters get backslashes if it would have other elements without."""
         line = " ".join(translation.text.split())
-        links = word_links(translation, text.piece.text, line)
+        links = attention_links(translation, text.piece.text, line)
         tags = [
             (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
             for before, after in text.piece.tags

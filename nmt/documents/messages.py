@@ -18,7 +18,7 @@ from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import declared_as_utf8
 from nmt.documents.tagged import Notation, Piece, piece_of, tags_by
-from nmt.documents.words import word_links
+from nmt.documents.words import attention_links
 from nmt.errors import UserError
 
 logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
@@ -133,7 +133,7 @@ class Messages:
             return part
         piece, number = part
         text = " ".join(translations[number].text.split())
-        links = word_links(translations[number], piece.text, text)
+        links = attention_links(translations[number], piece.text, text)
         return f"{piece.before}{piece.inside(text, links, self._kind.notation)}{piece.after}"
 
 

@@ -15,12 +15,12 @@ from functools import partial
 from html import escape, unescape
 from typing import NamedTuple
 
+from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Run, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
 from nmt.documents.cutting import cut_among
 from nmt.documents.tagged import SPACES, Notation, Piece, piece_of, tags_by
-from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues or rolling rows; where no sentence ends for longer, each is translated by itself
@@ -174,7 +174,7 @@ class Subtitles:
 
         A cue that gets no words of its sentence shows those of the cue before it, unless captions roll.
         """
-        cuts: list[tuple[str, list[Link]]] = []  # in the order of the pieces, as sentences are
+        cuts: list[tuple[str, list[Weighted]]] = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
             parts = cut_among([piece.text for piece in pieces], translation)
             for number, (part, _) in enumerate(parts[1:], start=1):
@@ -184,7 +184,7 @@ class Subtitles:
         written = "".join(run if isinstance(run, str) else self._run(run, cuts) for run in self._runs)
         return written.replace("\n", "\r") if self._is_old else written
 
-    def _run(self, parts: Sequence[str | _Shown], cuts: Sequence[tuple[str, list[Link]]]) -> str:
+    def _run(self, parts: Sequence[str | _Shown], cuts: Sequence[tuple[str, list[Weighted]]]) -> str:
         """A run with its translations; rows that are blank without one, and would end the cue, are left out."""
         run = "".join(part if isinstance(part, str) else self._text(part.piece, *cuts[part.number]) for part in parts)
         if not all(isinstance(part, str) for part in parts):
@@ -192,7 +192,7 @@ class Subtitles:
             run = re.sub(self._form.blank, "", run[:end], flags=re.MULTILINE) + run[end:]
         return run.replace("\n", self._form.line_break)
 
-    def _text(self, piece: Piece, translation: str, links: Sequence[Link]) -> str:
+    def _text(self, piece: Piece, translation: str, links: Sequence[Weighted]) -> str:
         """A piece with its translation and what stands around it."""
         text = piece.inside(translation, links, self._form.notation)
         return f"{piece.before}{_in_time(text, piece.tags)}{piece.after}"

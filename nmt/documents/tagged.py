@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.decoding.text.marks import Mark, Weighted, written
 from nmt.documents.cutting import columns, in_rows
-from nmt.documents.inline import Line, Mark
-from nmt.documents.placing import placed
+from nmt.documents.inline import Line
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.pharaoh import Link
 
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word
@@ -53,10 +52,10 @@ class Piece(NamedTuple):
     longest: int  # columns of a row
     line_end: str
 
-    def inside(self, translation: str, links: Sequence[Link], notation: Notation) -> str:
+    def inside(self, translation: str, links: Sequence[Weighted], notation: Notation) -> str:
         """The translation with its tags, in no more rows than the text had."""
         rows = self.line_end.join(in_rows(translation, most=self.rows, longest=self.longest))
-        return placed(self.text, self.marks, self.tags, rows, links if self.is_whole else None, escape=notation.write)
+        return written(self.text, self.marks, self.tags, rows, links if self.is_whole else (), escape=notation.write)
 
 
 def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:

@@ -7,24 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import torch
 
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
-from nmt.decoding.text.required import encoded_constraints
 from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
-from nmt.errors import UserError, collected, first_of, refuse
+from nmt.errors import UserError, collected, refuse
 from nmt.ops.memory import out_of_memory
 from nmt.serving.batching import FEWEST
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
-
-_MOST_TERMS = 10  # told of, of those of a glossary that no translation can have
 
 
 def loaded(
@@ -61,18 +57,6 @@ def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[P
         except UserError as error:
             tell(f"{pair}: lines are not cut into sentences: {error}")
     return rules
-
-
-def tell_of_impossible_terms(
-    translators: Mapping[Pair, Translator], glossaries: Mapping[Pair, Glossary], tell: Callable[[str], None]
-) -> None:
-    """Tell what of the glossaries has characters or words that the model's vocabulary lacks; the first of many."""
-    for pair, glossary in glossaries.items():
-        phrases = encoded_constraints(glossary.all_translations, translators[pair].vocabularies.target)
-        lacking = [repr(shorten(one.text, 50)) for several in phrases for one in several if not one.is_writable]
-        if lacking:
-            which = ", ".join(first_of(lacking, _MOST_TERMS))
-            tell(f"{pair}: glossary: left out, with characters or words that the model's vocabulary lacks: {which}")
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
 
     words = folder / "words"
     words.write_text("green field\n")
+    (folder / "constraints").write_text("green field\n\n\nball\tgreen field\n")
     forbid = ("--forbid", str(words))
     assert complaints(*forbid, "--constraints", str(folder / "constraints")) == [
         "'green field', required by the constraints of line 1, has the forbidden 'green field'; leave one out",

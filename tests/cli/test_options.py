@@ -72,9 +72,12 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         "suppress_unknown": True,
         "coverage_penalty": 0.25,
     }
-    assert settings.keys() == DecodingConfig.model_fields.keys()
+    assert settings.keys() == DecodingConfig.model_fields.keys() - {"protect"}  # which may have several values
     arguments = [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in settings.items()]
+    settings["protect"] = ["numbers", r"ART-\d+"]
+    arguments += ["--protect", *settings["protect"]]
     assert searched(*arguments) == settings
+    assert searched("--protect") == {"protect": []}
     assert searched() == {}
 
 

@@ -1,6 +1,7 @@
 """A model whose translation is the source itself, so that a test can see the right answer, and random ones."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.translator import Translator
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 TEXT = [
@@ -45,6 +47,7 @@ class CopyModel(nn.Module):
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
+        self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SCORES["none"](1, 1)))  # nothing is aligned
         self.vocabulary = vocabulary
         self.weight = nn.Parameter(torch.zeros(1))
         self.dropout = nn.Dropout(0.5)

@@ -10,7 +10,6 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from nmt.errors import UserError
@@ -50,11 +49,9 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({"sampling": {}, "beam_size": 3}, [["beam_size", "sampling"]]),
         ({"sampling": {}, "coverage_penalty": 0.1}, [["coverage_penalty", "sampling"]]),
         ({"sampling": {}, "constraints": True}, [["constraints", "sampling"]]),
-        ({"sampling": {}, "glossary": Glossary({"a": "b"})}, [["glossary", "sampling"]]),
         ({"coverage_penalty": 0.2, "beam_size": 1}, [["coverage_penalty", "beam_size", "1"]]),
         ({"coverage_penalty": 0.0, "beam_size": 1}, []),
         ({"diversity": 0.5}, [["diversity", "n_best", "2"]]),
-        ({"diversity": 0.5, "n_best": 2, "glossary": Glossary({"a": "b"})}, [["diversity", "glossary"]]),
         (
             {"diversity": 0.5, "n_best": 2, "sampling": {}, "constraints": True},
             [["constraints", "sampling"], ["diversity", "sampling"], ["diversity", "constraints"]],

@@ -122,9 +122,12 @@ def test_no_lines(copy_model, vocabularies) -> None:
 def test_each_hostile_line_gives_a_line(copy_model, vocabularies) -> None:
     lines = hostile(150)
     subwords = vocabularies.source
-    results = translated(Translator([copy_model], vocabularies), lines, beam_size=2, batch_tokens=1500)
-    assert len(results) == len(lines)
-    assert all(len(result.splitlines()) <= 1 for result in results)
+    translator = Translator([copy_model], vocabularies)
+    usual = translated(translator, lines, beam_size=2, batch_tokens=1500)
+    results = translated(translator, lines, beam_size=2, batch_tokens=1500, protect=[])
+    for several in (usual, results):
+        assert len(several) == len(lines)
+        assert all(len(result.splitlines()) <= 1 for result in several)
     for line, result in zip(lines, results, strict=True):
         ids = subwords.encode(line)
         if len(ids) <= 250:

@@ -6,7 +6,6 @@ import pytest
 
 from nmt.config.schema import Config
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import Translator
 from nmt.documents.document import read_document, translate_document
 from nmt.errors import UserError
@@ -175,13 +174,6 @@ def test_options_of_alignments_are_refused_for_text_without_them(translator: Tra
     options = TranslationOptions(**{name: {"alignment_step": "next", "end_links": "none"}[name]})  # type: ignore[arg-type]
     with pytest.raises(UserError, match=f"^`{name}` has an effect only with `alignments`"):
         translate_document(translator, "Today\n", options=options)
-
-
-def test_a_warning_quotes_the_text(translator: Translator) -> None:
-    """Which is on no line of its own."""
-    html = "<p>Today</p><p>our <b>men</b></p>"
-    with pytest.warns(UserWarning, match=r"^glossary: 'Ü' is left out, .* the constraint 'Ü' of 'our men' cannot be"):
-        translate_document(translator, html, format="html", options=TranslationOptions(glossary=Glossary({"men": "Ü"})))
 
 
 @pytest.mark.parametrize("format", ["text", "paragraphs", "html", "srt", "vtt"])

@@ -1,10 +1,12 @@
 """Words of scripts with and without spaces: where lines may be broken, and links between them."""
 
 import pytest
+import torch
 
-from nmt.decoding.text.alignment import SoftAlignment
+from nmt.decoding.text.alignment import Block, SoftAlignment
+from nmt.decoding.text.marks import Weighted
 from nmt.decoding.writing import Translation
-from nmt.documents.words import spread, unbroken, word_links, words_of
+from nmt.documents.words import attention_links, unbroken, words_of
 
 
 @pytest.mark.parametrize(
@@ -36,31 +38,33 @@ def test_words() -> None:
     assert "|".join(text[start:stop] for start, stop in words_of(text)) == "我|喜|欢|red|dogs|，|“|好|”|。"
 
 
+def links(source: str, target: str, alignment: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [link[:2] for link in attention_links(Translation(target, 0.0, [], alignment), source, target)]
+
+
 def test_links_are_spread_in_proportion() -> None:
-    assert spread([(0, 0), (2, 1), (9, 0), (0, 9)], "the old dog", "那只 狗") == [(0, 0), (0, 1), (2, 2)]
-    assert spread([(0, 0)], "老狗", "old") == [(0, 0)]
-    assert spread([(0, 0)], "我喜欢", "ab我们") == [(0, 0), (1, 1), (2, 2)]
-    assert spread([(1, 0), (0, 0), (0, 1)], "a b", "c d") == [(1, 0), (0, 1)]  # of several the first
+    assert links("the old dog", "那只 狗", [(0, 0), (2, 1), (9, 0), (0, 9)]) == [(0, 0), (0, 1), (2, 2)]
+    assert links("老狗", "old", [(0, 0)]) == [(0, 0)]
+    assert links("我喜欢", "ab我们", [(0, 0)]) == [(0, 0), (1, 1), (2, 2)]
+    assert links("a b", "c d", [(1, 0), (0, 0), (0, 1)]) == [(1, 0), (0, 1)]  # of several the first
 
 
-def test_finer_links_are_those_of_the_words_in_them() -> None:
-    """Of every source word in a part, and of target words in proportion; white space may have changed."""
-    finer = SoftAlignment(["the", "cat", "sees", "dogs"], ["猫は", "犬を", "見", "!"], [], [(1, 0), (3, 1), (2, 2)])
-    translation = Translation("猫は犬を 見!", 0.0, [], [(3, 0)], finer_alignment=finer)
-    links = word_links(translation, "the cat sees dogs", "猫は犬を\n見!")
-    assert links == [(1, 0), (1, 1), (3, 2), (3, 3), (2, 4)]
-    finer = SoftAlignment(["老", "学生们"], ["old", "学", "生"], [], [(0, 0), (1, 1), (1, 2)])
-    translation = Translation("old 学生", 0.0, [], finer_alignment=finer)
-    assert word_links(translation, "老学生们", "old 学生") == [
-        (0, 0),
-        *((word, place) for place in (1, 2) for word in (1, 2, 3)),
+def attention(source: list[str], target: list[str], rows: list[list[float]], *texts: str) -> list[Weighted]:
+    """From soft alignments of these words, the last column of which is the end of the source."""
+    alignment = SoftAlignment(source, target, [Block(torch.tensor(rows))], [])
+    return attention_links(Translation(texts[1], 0.0, [], [], None, (), alignment), *texts)
+
+
+def test_attention_to_the_words_of_both_texts() -> None:
+    """That to the end is shared by the words, what is hardly any is left out, and white space may have changed."""
+    rows = [[0.4, 0.0, 0.4, 0.2], [0.0, 0.495, 0.005, 0.5]]
+    found = attention(["the", "old", "dog"], ["猫は", "犬"], rows, "the old dog", "猫は\n犬")
+    assert [(word, place, round(weight, 3)) for word, place, weight in found] == [
+        (0, 0, 0.5),
+        (0, 1, 0.5),
+        (2, 0, 0.5),
+        (2, 1, 0.5),
+        (1, 2, 0.99),
     ]
-    finer = SoftAlignment(["学生们"], ["学生"], [], [(0, 0)])
-    translation = Translation("学生", 0.0, [], finer_alignment=finer)
-    assert word_links(translation, "学生们", "学生") == [(0, 0), (1, 1), (2, 1)]
-    sentences = ["好!", '"', "好"]
-    merged = SoftAlignment(sentences, ["好", "!", '"', "好"], [], [(0, 0), (0, 1), (1, 2), (2, 3)])
-    translation = Translation('好!"好', 0.0, [], finer_alignment=merged)
-    assert word_links(translation, '好!"好', '好!"好') == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 2)]
-    plain = Translation("b a", 0.0, [], [(1, 0), (0, 1)])
-    assert word_links(plain, "a b", "b a") == [(1, 0), (0, 1)]
+    parts = attention(["老", "学生们"], ["old", "学生"], [[1.0, 0, 0], [0, 1.0, 0]], "老学生们", "old 学生")
+    assert parts == [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 0.5), (3, 2, 0.5)]

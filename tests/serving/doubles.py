@@ -25,10 +25,19 @@ class Weights(NamedTuple):
         return self.rows
 
 
+class Block(NamedTuple):
+    weights: Weights
+    first: int = 0
+
+
 class Soft(NamedTuple):
     source_words: list[str]
     target_words: list[str]
     weights: Weights
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [Block(self.weights)]
 
 
 class Written(NamedTuple):

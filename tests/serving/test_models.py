@@ -11,7 +11,7 @@ from nmt.decoding.threads import MOST
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
-from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
+from nmt.serving.models import Served, loaded, sentence_rules
 from tests.random_model import save_random_model, text
 
 PAIR = Pair("en", "de")
@@ -65,18 +65,6 @@ def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) ->
     with_term, without = served.translate(["a dog runs", "a boy runs"], served.kind(PAIR))
     assert "ball" in with_term[0].text.split()
     assert "ball" not in without[0].text.split()
-
-
-def test_terms_that_no_translation_can_have_are_told(translator: Translator) -> None:
-    told: list[str] = []
-    terms = {"dog": "🐶", "a dog": "ball", "two dogs": "🐶", "men": "a 🐶"}
-    terms.update((f"{number} dogs", "🐶" * number) for number in range(2, 17))
-    other = Pair("en", "fr")
-    glossaries = {PAIR: Glossary(terms), other: Glossary({"dog": "ball"})}
-    tell_of_impossible_terms({PAIR: translator, other: translator}, glossaries, told.append)
-    shown = ", ".join(repr("🐶" * number) for number in range(2, 10))
-    why = "left out, with characters or words that the model's vocabulary lacks"
-    assert told == [f"en → de: glossary: {why}: '🐶', 'a 🐶', {shown}, and 7 more"]
 
 
 def test_rules_of_sentences() -> None:

@@ -257,18 +257,6 @@ def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().err.endswith("--glossary: there are several for en → en; put all terms into one file\n")
 
 
-def test_terms_that_no_translation_can_have_are_told_at_the_start(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(nmt.serving.server, "serve", lambda *_, **__: None)
-    terms = tmp_path / "terms.tsv"
-    terms.write_text("dog\t🐶\nmen\tball\n", encoding="utf-8")
-    assert serve.main(["--model", str(model), "--glossary", str(terms), "--port", "0"]) == 0
-    assert capsys.readouterr().err.splitlines() == [
-        "nmt-serve: en → en: glossary: left out, with characters or words that the model's vocabulary lacks: '🐶'"
-    ]
-
-
 def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -7,17 +7,22 @@ an alignment does not depend on the subword model. It knows weights and words; i
 Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.config.schema import EndLinks
-from nmt.data.words import PieceWords
+from nmt.data.words import PieceWords, Span, words_of
+from nmt.decoding.text.marks import Piece, Weighted
 from nmt.pharaoh import Link
+
+LEAST = 0.02
+"""Of the attention of a word: what is less says nothing."""
 
 
 class Block(NamedTuple):
@@ -115,3 +120,114 @@ def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
         links += [(source, target + len(target_words)) for source, target in part.links]
         target_words += part.target_words
     return SoftAlignment(parts[0].source_words, target_words, [block for part in parts for block in part.blocks], links)
+
+
+def alignment_with_pieces(
+    alignment: SoftAlignment,
+    line: str,
+    text: str,
+    parts: Sequence[Piece],
+    kept: Sequence[Span],
+    cut: Callable[[str], list[str]],
+) -> SoftAlignment:
+    """The alignment of a `text`, one block, as that of the text with marks, whose `parts` these are.
+
+    A word, of those that `cut` gives, with something of a mark in it attends to what the line has there, which is
+    `kept`; another one as it did.
+    """
+    if all(part.mark is None for part in parts):
+        return alignment
+    whole, starts = (
+        "".join(part.text for part in parts),
+        [*accumulate(map(len, (part.text for part in parts)), initial=0)],
+    )
+    sources, before = (
+        places_of(alignment.source_words, line),
+        [start for start, _ in places_of(alignment.target_words, text)],
+    )
+    words = cut(whole)
+    attended: list[list[int]] = []  # the source words of each word with something of a mark
+    same: list[int] = []  # the word of the text that each other one is
+    for start, stop in places_of(words, whole):
+        inside = range(bisect_right(starts, start) - 1, bisect_left(starts, stop))
+        spans = [
+            _span_in_line(line, kept[mark], parts[part].text, start - starts[part], stop - starts[part])
+            for part in inside
+            if (mark := parts[part].mark) is not None
+        ]
+        attended.append(list(chain.from_iterable(_overlapping(sources, span) for span in spans)))
+        same.append(bisect_right(before, parts[inside[0]].start + start - starts[inside[0]]) - 1)
+    old = alignment.blocks[0] if alignment.blocks else Block(torch.zeros(len(before), 1))
+    last = old.first + old.weights.size(1) - 1
+    every = [word for several in attended for word in several]
+    first, stop = min([old.first, *every]), max([last, *(word + 1 for word in every)])
+    weights = old.weights.new_zeros(len(words), stop - first + 1)
+    was: dict[int, int] = {target: source for source, target in alignment.links}
+    links: list[Link] = []
+    for word, several in enumerate(attended):
+        if several:
+            weights[word, [one - first for one in several]] = 1 / len(several)
+            links.append((several[0], word))
+        else:
+            weights[word, old.first - first : last - first] = old.weights[same[word], :-1]
+            weights[word, -1] = old.weights[same[word], -1]
+            links += [(was[same[word]], word)] if same[word] in was else []
+    return SoftAlignment(alignment.source_words, words, [Block(weights, first)], links)
+
+
+def places_of(words: Iterable[str], text: str) -> list[Span]:
+    """The characters of a text that its words, which are in order, are."""
+    places: list[Span] = []
+    stop = 0
+    for word in words:
+        start = text.index(word, stop)
+        stop = start + len(word)
+        places.append((start, stop))
+    return places
+
+
+def _span_in_line(line: str, span: Span, text: str, start: int, stop: int) -> Span:
+    """What a line has for the characters [start, stop) of a mark's text: the same ones; all, if it is another text."""
+    if line[slice(*span)] != text:
+        return span
+    return span[0] + max(start, 0), span[0] + min(stop, len(text))
+
+
+def _overlapping(words: Sequence[Span], span: Span) -> range:
+    """The words that have some of the characters of a span."""
+    first = bisect_right(words, span[0], key=lambda word: word[1])
+    return range(first, max(bisect_left(words, span[1], key=lambda word: word[0]), first))
+
+
+def words_by_part(parts: Iterable[str], text: str) -> list[range]:
+    """Which of its words each part of a text has; all together the parts are the text, except for white space."""
+    starts = [*accumulate((stop - start for start, stop in words_of(text)), initial=0)][:-1]  # without white space
+    counts = [bisect_left(starts, stop) for stop in accumulate(map(len, parts), initial=0)]
+    return [range(first, last) for first, last in pairwise(counts)]
+
+
+def weighted_links(alignment: SoftAlignment | None, source: str, target: str) -> list[Weighted]:
+    """How much each word of a text attends to those of its source; the texts perhaps have other white space.
+
+    Words are those of `words_of`; what was aligned more coarsely is a link to all of its words, for several target
+    words in proportion. What a word gives to the end of the source is shared by the source words.
+    """
+    if alignment is None:
+        return []
+    sources, targets = words_by_part(alignment.source_words, source), words_by_part(alignment.target_words, target)
+    links: list[Weighted] = []
+    rows = ((row[:-1], block.first) for block in alignment.blocks for row in block.weights.tolist())
+    for (row, first), places in zip(rows, targets, strict=True):
+        total = sum(row)
+        for part, weight in enumerate(row, first):
+            if weight > LEAST * total:
+                for index, place in enumerate(places):
+                    words = share(sources[part], index, len(places))
+                    links += [(word, place, weight / total / len(words)) for word in words]
+    return links
+
+
+def share(words: range, index: int, parts: int) -> range:
+    """The words of the part `index` of so many equal parts: at least one, if there are any."""
+    first = index * len(words) // parts
+    return words[first : max((index + 1) * len(words) // parts, first + 1)]

@@ -6,12 +6,14 @@ and loses the rest, and its time and memory grow with the square of the length. 
 
 import re
 from collections.abc import Container, Sequence
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.decoding.text.glossary import Glossary, is_between_words, words_of
+from nmt.data.words import Span
+from nmt.decoding.text.marks import atoms_of
+from nmt.decoding.text.protect import Seen, overlaps
 from nmt.decoding.text.required import Required, in_word
 from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
 
@@ -35,6 +37,9 @@ class Segment(NamedTuple):
     prefix: Required = Required()
     phrases: Sequence[Required] = ()  # not for sampling
     line: Line = Line()  # the whole of it
+    of_line: Sequence[Seen] = ()  # its sentences, as the model sees them
+    seen: Seen = Seen("", ())  # what the model sees as these pieces
+    spans: Sequence[Span] = ()  # of a part of a sentence: the characters of each piece in what the model sees
     first: int = 0  # the place of the first source piece among those of all sentences of the line
     space: str | None = None  # what follows in the line; None inside a sentence: a space, where there is text around it
 
@@ -53,29 +58,38 @@ def longest_segment(max_length: int) -> int:
 
 
 def segments_of(
-    line: Line,
-    ids: Sequence[list[int]],
-    subwords: Subwords,
-    *,
-    longest: int,
-    number: int,
-    glossary: Glossary | None = None,
+    line: Line, of_line: Sequence[Seen], ids: Sequence[list[int]], subwords: Subwords, *, longest: int, number: int
 ) -> list[Segment]:
-    """The segments of line `number` of a text, of at most `longest` pieces; `ids`: those of its sentences' pieces.
+    """The segments of a line, the first of which is `number`; none of one without pieces.
 
-    A sentence that has no pieces has no segment. Terms of the glossary are not cut, unless they are too long.
+    `ids` are those of its sentences, which the model sees as `of_line`; a sentence without pieces has no segment, and
+    none has more than `longest` pieces. Terms are not cut, unless they are too long.
     """
-    line = line._replace(sentences=[sentence for sentence, some in zip(line.sentences, ids, strict=True) if some])
+    some = [bool(pieces) for pieces in ids]
+    line = line._replace(sentences=list(compress(line.sentences, some)))
+    of_line = list(compress(of_line, some))
     segments: list[Segment] = []
     first = 0
-    for sentence, some, space in zip(line.sentences, filter(None, ids), line.spaces()[1:], strict=True):
-        within: set[int] = set()
-        if glossary is not None and len(some) > longest:
-            within = _within_terms(sentence.text, subwords, glossary)
-        for cut in segment(subwords.pieces_of_text(some), longest, within):
-            segments.append(Segment(some[cut], (number, len(segments)), line=line, first=first + cut.start))
+    for seen, pieces, space in zip(of_line, filter(None, ids), line.spaces()[1:], strict=True):
+        parts: list[tuple[slice, Seen, Sequence[Span]]] = [(slice(0, len(pieces)), seen, ())]
+        if len(pieces) > longest:
+            spans = subwords.spans(seen.text)
+            terms = seen.terms()
+            within = {place for place, (start, _) in enumerate(spans) if overlaps(terms, (start, start))}
+            cuts = segment(subwords.pieces_of_text(pieces), longest, within)
+            starts = [spans[cut.start][0] if cut.start else 0 for cut in cuts]
+            stops = [*starts[1:], len(seen.text)]
+            parts = [
+                (cut, seen.part(start, stop), [(begin - start, end - start) for begin, end in spans[cut]])
+                for cut, start, stop in zip(cuts, starts, stops, strict=True)
+            ]
+        for cut, part, places in parts:
+            place, piece = (number, len(segments)), first + cut.start
+            segments.append(
+                Segment(pieces[cut], place, line=line, of_line=of_line, seen=part, spans=places, first=piece)
+            )
         segments[-1] = segments[-1]._replace(space=space)
-        first += len(some)
+        first += len(pieces)
     return segments
 
 
@@ -109,20 +123,7 @@ def divided_phrases(phrases: Sequence[Required], texts: Sequence[str]) -> list[l
 
 
 def _as_words(text: str) -> str:
-    return f" {' '.join(words_of(text)).casefold()} "
-
-
-def _within_terms(text: str, subwords: Subwords, glossary: Glossary) -> set[int]:
-    """The pieces of the text before which a cut between two words would be within a term."""
-    within: set[int] = set()
-    if places := glossary.places_within(text):
-        words = stop = 0  # the words before this character
-        for piece, (start, _) in enumerate(subwords.spans(text)):
-            if is_between_words(text, start):
-                words, stop = words + len(words_of(text[stop:start])), start
-                if words in places:
-                    within.add(piece)
-    return within
+    return f" {' '.join(text[start:stop] for start, stop in atoms_of(text)).casefold()} "
 
 
 def segment(pieces: Sequence[str], longest: int, within: Container[int] = ()) -> list[slice]:

@@ -24,7 +24,7 @@ ENDS = "".join(
 )  # marks at the end of a sentence, in many scripts; the first also in words: Python.Org
 _CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.DOTALL)
 _SPACE, _BLANK_LINES = re.compile(r"[^\S\n]"), re.compile(r"\n[^\S\n]+(?=\n)")
-_LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
+LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
 _NEAR = 40  # characters around the end of a sentence that tell whether it is one
 
@@ -67,7 +67,7 @@ class Line(NamedTuple):
         starts = [*(sentence.start for sentence in self.sentences), len(self.text)]
         stops = [0, *(sentence.start + len(sentence.text) for sentence in self.sentences)]
         between = (self.text[stop:start] for stop, start in zip(stops, starts, strict=True))
-        return [_LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
+        return [LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
 
 
 def is_installed() -> bool:

@@ -1,0 +1,549 @@
+"""Marks: spans of a line, carried over to its translation by attention.
+
+Whatever goes with a line and must be in its translation is a mark with a rule:
+
+- one that encloses words, such as a tag of HTML, encloses the words that attend to those;
+- one that encloses none, such as a line break, an address, or a placeholder, which the model has not seen, stands where
+  the words around it are translated, with the white space that it had;
+- one with a text `instead`, such as a term of a glossary, takes the place of the words that attend to its own.
+
+Two steps: `_Placing` chooses for each mark a span of the translation, and `pieces` writes. Words are first divided into
+atoms: runs of letters and digits, and signs, each by itself. Letters attend as their word does; a sign attends to the
+same sign of the word that its own word attends to, and so do the parts of a word such as Ctrl+X to those of one that is
+built alike. So a mark around `Cancel` in "Press Cancel" takes no period of "Drücken Sie Abbrechen.":
+
+    source  Press <b> Cancel </b>                    inside(t)   attention of atom t to what the mark encloses
+    target  Drücken  Sie  Abbrechen  .               score(t)    inside(t) - attention to all the rest
+    inside  0.1      0.3  0.9        0
+    score   -0.8    -0.4  0.8        0               the run with the largest sum of scores: Abbrechen
+
+Marks stay nested as they are in the line; those beside each other may change places. It knows lines, words, and
+attention; it knows nothing of what marks mean.
+"""
+
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import accumulate, islice, takewhile
+from typing import NamedTuple
+
+import regex
+
+from nmt.data.words import ALONE, CLOSING, Span, are_together, words_of
+from nmt.decoding.text.sentences import ENDS
+
+ROOT = -1  # the parent of the marks that are in no other
+_FIXED = -2  # holds what is in no mark
+Weighted = tuple[int, int, float]  # source word, target word (see `words_of`), and how much the latter attends to it
+Range = tuple[int, int]  # [start, stop)
+
+DECAY, NEIGHBORS = 0.5, 8
+"""A word crosses a mark without words that attends to one on its other side in the source. It costs the square of its
+attention, so that what it glances at hardly counts, times DECAY for each word between, of NEIGHBORS words."""
+FOLLOWING, SENTENCE = 1.5, 1.5
+"""What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
+
+_ATOM = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}])+|\S")
+_UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
+_QUOTES = "\"'`´„‚"
+_FULL_STOPS = "。｡।॥።։۔"
+_ENDS = frozenset(ENDS)
+
+
+class Mark(NamedTuple):
+    """What stands around the characters [start, stop) of a line, or, where they are none, between two of them."""
+
+    start: int
+    stop: int
+    parent: int = ROOT  # the mark in which it stands, which comes before it in the list of marks
+    before: bool = False  # whether there was white space before it, and after it; only where it encloses nothing
+    after: bool = False
+    breaks: bool = False  # whether words need no white space where it stands between them, as at a line break
+    instead: str | None = None  # what takes the place of the words that are aligned with it
+
+
+class Piece(NamedTuple):
+    """A part of a translation with its marks."""
+
+    text: str
+    mark: int | None  # that it belongs to; None: it is the translation's, or white space
+    start: int = 0  # its first character in the translation
+
+
+def in_proportion(line: str, translation: str) -> list[Weighted]:
+    """Links of words whose attention is not known."""
+    sources, targets = len(words_of(line)), len(words_of(translation))
+    return [(place * sources // targets, place, 1.0) for place in range(targets)] if sources else []
+
+
+def written(
+    line: str,
+    marks: Sequence[Mark],
+    tags: Sequence[tuple[str, str]],
+    translation: str,
+    links: Sequence[Weighted],
+    *,
+    escape: Callable[[str], str] = str,
+) -> str:
+    """The translation with its marks; `tags` are what each begins and ends with, and `escape` is for the text."""
+    if not marks:
+        return escape(translation)
+    parts = pieces(line, marks, tags, translation, links)
+    return "".join(part.text if part.mark is not None else escape(part.text) for part in parts)
+
+
+def pieces(
+    line: str,
+    marks: Sequence[Mark],
+    tags: Sequence[tuple[str, str]],
+    translation: str,
+    links: Sequence[Weighted],
+    *,
+    fixed: Sequence[Span] = (),
+) -> list[Piece]:
+    """The translation with its marks, part by part; without `links` words are taken to be aligned in proportion.
+
+    Of what is `fixed` nothing is in a mark, and at the beginning nothing comes before it.
+    """
+    placing = _Placing(line, marks, translation, links or in_proportion(line, translation), fixed)
+    return _Writing(placing, tags).pieces()
+
+
+def atoms_of(text: str) -> list[Span]:
+    """The runs of letters and digits of a text, and its signs, each by itself."""
+    return [match.span() for match in _ATOM.finditer(text)]
+
+
+class _Atoms:
+    """The atoms of a text, which are cut at `cuts` too, and the words that they are parts of."""
+
+    def __init__(self, text: str, cuts: Iterable[int]) -> None:
+        self.text = text
+        places = sorted(set(cuts))
+        self.spans: list[Span] = []
+        for start, stop in atoms_of(text):
+            inside = places[bisect_right(places, start) : bisect_left(places, stop)]
+            self.spans += zip([start, *inside], [*inside, stop], strict=True)
+        self.starts = [start for start, _ in self.spans]
+        self.signs = [_sign(text[start]) for start in self.starts]
+        self.words = [range(*self.between(*word)) for word in words_of(text)]
+
+    def between(self, start: int, stop: int) -> Range:
+        """The atoms that begin among the characters [start, stop)."""
+        return bisect_left(self.starts, start), bisect_left(self.starts, stop)
+
+    def letters(self, word: int) -> list[int]:
+        """The atoms of a word that are letters and digits."""
+        return [atom for atom in self.words[word] if not self.signs[atom]]
+
+    def core(self, word: int) -> range:
+        """The atoms of a word without the signs around it."""
+        letters = self.letters(word)
+        return range(letters[0], letters[-1] + 1) if letters else range(0)
+
+    def spelled(self, atoms: range) -> str:
+        """What atoms of one word spell."""
+        return self.text[self.spans[atoms[0]][0] : self.spans[atoms[-1]][1]] if atoms else ""
+
+
+def _sign(character: str) -> str:
+    """What a sign is, alike for those that languages write differently, as quotation marks; "" for letters, digits."""
+    category = unicodedata.category(character)
+    if category[0] in "LMN":
+        return ""
+    if category in ("Pi", "Pf") or character in _QUOTES:
+        return '"'
+    if category == "Pd":
+        return "-"
+    return "." if character in _FULL_STOPS else unicodedata.normalize("NFKC", character)
+
+
+class _Attention:
+    """How much each atom of a translation attends to each of its source."""
+
+    def __init__(self, line: str, translation: str, links: Sequence[Weighted], cuts: Sequence[int]) -> None:
+        self.source, self.target = _Atoms(line, cuts), _Atoms(translation, ())
+        rows: list[dict[int, float]] = [{} for _ in self.target.words]
+        for word, place, weight in links:
+            rows[place][word] = weight
+        alike = self._unchanged(rows)
+        self.target = _Atoms(translation, self._cuts_of_unchanged(alike, cuts))
+        taken = {word for word in alike.values() if _is_literal(self.source.spelled(self.source.core(word)))}
+        self.by_source: list[list[tuple[int, float]]] = [[] for _ in self.source.spans]
+        self.totals = [0.0] * len(self.target.spans)
+        for place, row in enumerate(rows):
+            if place in alike:
+                self._add(place, {alike[place]: 1.0})
+            elif others := {word: weight for word, weight in row.items() if word not in taken}:
+                self._add(place, others)
+        signs = self.source.signs[-1:], self.target.signs[-1:]
+        if signs[0] == signs[1] != [""] and self.totals and not self.totals[-1]:
+            self._link(len(self.source.spans) - 1, len(self.totals) - 1, 1.0)  # the period of a line, behind any word
+        self.before = [0.0, *accumulate(self.totals)]
+
+    def _unchanged(self, rows: Sequence[dict[int, float]]) -> dict[int, int]:
+        """The source word of each target word that is the same, without the signs around both.
+
+        That which it attends to most; or, if it is no word of a language, such as F5 or Ctrl+X, the next of its kind.
+        """
+        literals: dict[str, list[int]] = {}
+        for word in reversed(range(len(self.source.words))):
+            if _is_literal(core := self.source.spelled(self.source.core(word))):
+                literals.setdefault(core, []).append(word)
+        unchanged: dict[int, int] = {}
+        for place, row in enumerate(rows):
+            core = self.target.spelled(self.target.core(place))
+            if core and (same := literals.get(core)):
+                unchanged[place] = same.pop()
+            elif core and row:
+                best = max(row, key=lambda word: row[word])
+                if self.source.spelled(self.source.core(best)) == core:
+                    unchanged[place] = best
+        return unchanged
+
+    def _cuts_of_unchanged(self, unchanged: dict[int, int], cuts: Sequence[int]) -> list[int]:
+        """Where marks begin and end in words that the translation has unchanged, as around the 2 of H2O."""
+        source, target = self.source, self.target
+        places = sorted(set(cuts))
+        moved: list[int] = []
+        for place, word in unchanged.items():
+            core = source.core(word)
+            start, stop = source.spans[core[0]][0], source.spans[core[-1]][1]
+            shift = target.spans[target.core(place)[0]][0] - start
+            moved += [cut + shift for cut in places[bisect_right(places, start) : bisect_left(places, stop)]]
+        return moved
+
+    def _add(self, place: int, row: dict[int, float]) -> None:
+        """Link the atoms of the target word at `place`, which attends to the source words of `row`."""
+        source, target = self.source, self.target
+        best = max(row, key=lambda word: row[word])
+        ours, theirs = target.core(place), source.core(best)
+        is_whole = len(ours) > 1 and [target.signs[atom] for atom in ours] == [source.signs[atom] for atom in theirs]
+        if is_whole:
+            for atom, attended in zip(ours, theirs, strict=True):
+                self._link(attended, atom, 1.0)
+        apart = target.words[place][0] if not ours else 0
+        is_glued = not ours and apart > 0 and target.spans[apart - 1][1] == target.spans[apart][0]
+        for atom in () if is_whole or is_glued else target.letters(place) or target.words[place]:
+            for word, weight in row.items():
+                parts = source.letters(word) or source.words[word]
+                sizes = [source.spans[part][1] - source.spans[part][0] for part in parts]
+                for part, size in zip(parts, sizes, strict=True):
+                    self._link(part, atom, weight * size / sum(sizes))
+        signs = [atom for atom in source.words[best] if source.signs[atom] and not (is_whole and atom in theirs)]
+        for atom in target.words[place]:
+            if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
+                same = next((other for other in signs if source.signs[other] == target.signs[atom]), None)
+                if same is not None:
+                    signs.remove(same)
+                    self._link(same, atom, 1.0)
+
+    def _link(self, attended: int, atom: int, weight: float) -> None:
+        self.by_source[attended].append((atom, weight))
+        self.totals[atom] += weight
+
+    def to(self, start: int, stop: int) -> dict[int, float]:
+        """The attention of the target atoms that have any to the source atoms [start, stop)."""
+        inside: dict[int, float] = {}
+        for attended in range(start, stop):
+            for atom, weight in self.by_source[attended]:
+                inside[atom] = inside.get(atom, 0.0) + weight
+        return inside
+
+
+def _is_literal(word: str) -> bool:
+    """Whether it is no word of a language, by its digits, signs or capitals."""
+    return any(not character.isalpha() for character in word) or any(map(str.isupper, word[1:]))
+
+
+class _Placing:
+    """Where the marks of one line go in its translation."""
+
+    def __init__(
+        self,
+        line: str,
+        marks: Sequence[Mark],
+        translation: str,
+        links: Sequence[Weighted],
+        fixed: Sequence[Span] = (),
+    ) -> None:
+        self.line, self.marks, self.translation = line, marks, translation
+        cuts = [place for mark in marks for place in (mark.start, mark.stop)]
+        self.attention = _Attention(line, translation, links, cuts)
+        self.source, self.target = self.attention.source, self.attention.target
+        self.children: dict[int, list[int]] = {}
+        for index, mark in enumerate(marks):
+            self.children.setdefault(mark.parent, []).append(index)
+        self.enclosed: dict[int, Range] = {ROOT: (0, len(self.source.spans))}
+        self.enclosed |= {index: self.source.between(mark.start, mark.stop) for index, mark in enumerate(marks)}
+        self.holder = [ROOT] * len(self.target.spans)  # the innermost mark around each target atom
+        self.ranges: dict[int, Range] = {ROOT: (0, len(self.target.spans))}  # of target atoms
+        self.spans: dict[int, Span] = {ROOT: (0, len(translation))}  # of characters
+        for start, stop in fixed:
+            first, last = self.target.between(start, stop)
+            self.holder[first:last] = [_FIXED] * (last - first)
+            if not start:
+                self.ranges[ROOT], self.spans[ROOT] = (last, len(self.target.spans)), (stop, len(translation))
+        for node in (ROOT, *range(len(marks))):
+            if node in self.children:
+                self._place_children(node)
+
+    def _place_children(self, node: int) -> None:
+        """Choose the words of each child that encloses any, and then the places of the others between them."""
+        children = self.children[node]
+        if node in self.ranges:
+            self._choose_runs(node, children)
+        chosen = sorted((*self.spans[child], child) for child in children if child in self.ranges)
+        for child in children:
+            if child not in self.ranges:
+                place = self._place(node, self.marks[child])
+                before = bisect_left(chosen, (place, 0, 0)) - 1
+                if before >= 0 and place < chosen[before][1]:  # inside another child: before it, or after it
+                    start, stop, other = chosen[before]
+                    place = stop if child > other else start
+                self.spans[child] = (place, place)
+
+    def _choose_runs(self, node: int, children: Sequence[int]) -> None:
+        first, last = self.ranges[node]
+        totals = self.attention.totals
+        inside: dict[int, dict[int, float]] = {}
+        for child in children:
+            attending = self.attention.to(*self.enclosed[child])
+            if attending := {atom: weight for atom, weight in attending.items() if first <= atom < last}:
+                inside[child] = attending
+        sizes = {
+            child: sum(max(2 * weight - totals[atom], 0.0) for atom, weight in attending.items())
+            for child, attending in inside.items()
+        }
+        for child in sorted(inside, key=lambda child: (-sizes[child], child)):
+            run = self._best_run(node, inside[child])
+            if run is None:
+                continue
+            start, stop = self._with_edges(child, node, run)
+            self.ranges[child] = start, stop
+            self.holder[start:stop] = [child] * (stop - start)
+            self.spans[child] = self.target.spans[start][0], self.target.spans[stop - 1][1]
+
+    def _best_run(self, node: int, inside: dict[int, float]) -> Range | None:
+        """The run of atoms with the largest sum of scores; of equals the longest, then the first.
+
+        Where no sum is above 0, the atom with the most attention. It has no atom of another child of the node.
+        """
+        totals, before = self.attention.totals, self.attention.before
+        free = sorted(atom for atom in inside if self.holder[atom] == node)
+        best, best_run = (0.0, 0), None
+        start, score, previous = 0, -1.0, -1
+        for atom in free:
+            score -= before[atom] - before[previous + 1]
+            if score < 0 or any(self.holder[other] != node for other in range(previous + 1, atom)):
+                start, score = atom, 0.0
+            score += 2 * inside[atom] - totals[atom]
+            previous = atom
+            if score > 0 and (round(score, 6), atom - start) > best:
+                best, best_run = (round(score, 6), atom - start), (start, atom + 1)
+        if best_run is None and (most := max(free, key=lambda atom: inside[atom], default=None)) is not None:
+            best_run = (most, most + 1)
+        return best_run
+
+    def _with_edges(self, child: int, node: int, run: Range) -> Range:
+        """The run, and words beside it that attend to nothing, where the child has the node's first or last word."""
+        (start, stop), (first, last) = run, self.ranges[node]
+        signs, inner, outer = self.source.signs, self.enclosed[child], self.enclosed[node]
+        if all(signs[outer[0] : inner[0]]):
+            start = min(takewhile(partial(self._is_idle, node), range(start - 1, first - 1, -1)), default=start)
+        if all(signs[inner[1] : outer[1]]):
+            stop = max(takewhile(partial(self._is_idle, node), range(stop, last)), default=stop - 1) + 1
+        while start < run[0] and self.target.signs[start]:
+            start += 1
+        while stop > run[1] and self.target.signs[stop - 1]:
+            stop -= 1
+        return start, stop
+
+    def _is_idle(self, node: int, atom: int) -> bool:
+        return not self.attention.totals[atom] and self.holder[atom] == node
+
+    def _place(self, node: int, mark: Mark) -> int:
+        """The place, in characters, for a mark without words: where the words around it are translated.
+
+        What white space came after alone, as after the number of a footnote, goes behind the word before it.
+        """
+        start, stop = self.spans[node]
+        first, last = self.ranges.get(node, (0, 0))
+        here, (begin, end) = bisect_left(self.source.starts, mark.start), self.enclosed[node]
+        if first == last:
+            return stop
+        is_inside = begin < here < end and self.source.spans[here - 1][1] == self.source.starts[here]
+        if here > begin and not mark.before and not mark.breaks and (mark.after or is_inside):
+            atom = self._nearest(here - 1, first, last)
+            if atom is not None:
+                return min(max(self.target.spans[atom][1], start), stop)
+        if here <= begin or here >= end:
+            return start if here <= begin else self._at_end(mark, stop, last)
+        place = self._best_place(here, (begin, end), (first, last))
+        return stop if place >= last else min(max(self.target.starts[place], start), stop)
+
+    def _nearest(self, attended: int, first: int, last: int) -> int | None:
+        """The target atom in [first, last) that attends most to a source atom."""
+        links = [link for link in self.attention.by_source[attended] if first <= link[0] < last]
+        return max(links, key=lambda link: link[1])[0] if links else None
+
+    def _at_end(self, mark: Mark, stop: int, last: int) -> int:
+        """The end of what a mark stands in, before a period that the source does not have."""
+        atom = last - 1
+        while mark.before and atom > 0 and self.target.signs[atom] in _ENDS and not self.attention.totals[atom]:
+            atom -= 1
+        return min(stop, self.target.spans[atom][1])
+
+    def _best_place(self, here: int, within: Range, places: Range) -> int:
+        """The target atom before which a mark before the source atom `here` goes.
+
+        It is the place with the lowest cost: what crosses it, less what the words beside it have of those beside the
+        mark, of which that which follows counts more; and sentences end where they do in the source. Of equal places
+        the last that begins a word.
+        """
+        before = self._linked(range(here - 1, within[0] - 1, -1))
+        after = self._linked(range(here, within[1]))
+        changes: dict[int, float] = {places[0]: 0.0}  # of the cost, from one place on
+        beside: dict[int, float] = {}  # what a place is worth for the words beside it
+        for atoms, sign in ((before, -1), (after, 1)):
+            for distance, attended in enumerate(atoms):
+                for atom, weight in self.attention.by_source[attended]:
+                    if places[0] <= atom < places[1]:
+                        changes[atom + 1] = changes.get(atom + 1, 0.0) + sign * weight**2 * DECAY**distance
+                        if not distance:
+                            place = atom if sign > 0 else atom + 1
+                            beside[place] = beside.get(place, 0.0) + weight**2 * (FOLLOWING if sign > 0 else 1.0)
+        if len(changes) == 1:
+            share = (here - within[0]) / (within[1] - within[0])
+            return places[0] + round(share * (places[1] - places[0]))
+        ends = self.source.signs[here - 1] in _ENDS
+        candidates = {place + step for place in (*changes, *beside) for step in (-1, 0)}
+        if ends:
+            candidates |= {place for place in range(*places) if self._ends_sentence(place)}
+        bounds = sorted(changes)
+        costs = [*accumulate(changes[bound] for bound in bounds)]
+
+        def cost(place: int) -> tuple[float, bool, int]:
+            crossing = costs[bisect_right(bounds, place) - 1]
+            worth = beside.get(place, 0.0) + SENTENCE * (ends and self._ends_sentence(place))
+            return round(crossing - worth, 6), not self._begins_word(place), -place
+
+        return min((place for place in candidates if places[0] <= place <= places[1]), key=cost)
+
+    def _linked(self, atoms: Iterable[int]) -> list[int]:
+        """The first of the source atoms, without signs that no word attends to."""
+        linked = (atom for atom in atoms if self.attention.by_source[atom] or not self.source.signs[atom])
+        return list(islice(linked, NEIGHBORS))
+
+    def _ends_sentence(self, place: int) -> bool:
+        return place > 0 and self.target.signs[place - 1] in _ENDS
+
+    def _begins_word(self, place: int) -> bool:
+        """Whether a mark may stand before a target atom without parting a word, or a sign from its word."""
+        if place >= len(self.target.spans):
+            return True
+        before, start = self.target.spans[place - 1][1] if place else 0, self.target.starts[place]
+        return before < start or (
+            _UNSPACED.fullmatch(self.translation, start - 1, start + 1) is not None
+            and not are_together(self.translation, start - 1)
+        )
+
+
+class _Writing:
+    """The translation with the marks, each at its place."""
+
+    def __init__(self, placing: _Placing, tags: Sequence[tuple[str, str]]) -> None:
+        self.placing, self.tags = placing, tags
+        self.marks, self.translation = placing.marks, placing.translation
+        self.at = 0  # characters of the translation that have been written
+        self.written: list[Piece] = []
+
+    def pieces(self) -> list[Piece]:
+        placing, tags = self.placing, self.tags
+        frames = [(ROOT, self._in_order(ROOT))]
+        while frames:
+            node, children = frames[-1]
+            if not children:
+                self._write(placing.spans[node][1])
+                frames.pop()
+                if node != ROOT:
+                    self.written.append(Piece(tags[node][1], node))
+            elif children[-1] in placing.ranges:
+                child = children.pop()
+                self._write(placing.spans[child][0])
+                instead = self.marks[child].instead
+                self.written.append(Piece(tags[child][0] if instead is None else instead, child))
+                if instead is None:
+                    frames.append((child, self._in_order(child)))
+                else:
+                    self.at = placing.spans[child][1]
+            else:
+                place = placing.spans[children[-1]][0]
+                together = []
+                while children and children[-1] not in placing.ranges and placing.spans[children[-1]][0] == place:
+                    together.append(children.pop())
+                end = self.at + len(self.translation[self.at : place].rstrip())
+                self._write(end)
+                self._write_between(node, together, self.translation[end:place])
+                self.at = place
+        return [piece for piece in self.written if piece.text]
+
+    def _write(self, stop: int) -> None:
+        """Write the translation up to a character."""
+        self.written.append(Piece(self.translation[self.at : stop], None, self.at))
+        self.at = max(self.at, stop)
+
+    def _in_order(self, node: int) -> list[int]:
+        """The children, the first one last."""
+        placing = self.placing
+        return sorted(
+            placing.children.get(node, ()),
+            key=lambda child: (placing.spans[child][0], child in placing.ranges, child),
+            reverse=True,
+        )
+
+    def _write_between(self, node: int, marks: Sequence[int], gap: str) -> None:
+        """Write marks without words at one place, with the white space that they had; `gap` is what the text has there.
+
+        Between two characters of a script without spaces there is none.
+        """
+        start, stop = self.placing.spans[node]
+        place = self.placing.spans[marks[0]][0]
+        befores = [self.marks[mark].before for mark in marks]
+        afters = [self.marks[mark].after for mark in marks]
+        spaced = [befores[0] and place > start]
+        spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
+        spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place])]
+        if not gap and _UNSPACED.fullmatch(self.translation, place - 1, place + 1):
+            spaced[0] = spaced[-1] = False
+        if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
+            spaced[0] = True
+        space = gap or " "
+        for has_space, mark in zip(spaced, [*marks, None], strict=True):
+            self.written.append(Piece(space if has_space else "", None, place - len(gap)))
+            if mark is not None:
+                self._write_whole(mark)
+            space = space.strip("\r\n") if has_space else space  # a line of subtitles ends once
+
+    def _is_spaced_after(self, mark: int, following: str) -> bool:
+        """Whether there is a space between a mark and the character `following` in the translation.
+
+        So it is where there was one in the source, or punctuation that is not there now; never before punctuation.
+        """
+        place, line = self.marks[mark].start, self.placing.line
+        before = line[place : place + 1]
+        was_punctuation = before != "" and not before.isalnum() and not before.isspace()
+        is_apart = not following.isspace() and following not in CLOSING
+        return (self.marks[mark].after and is_apart) or (was_punctuation and following.isalnum())
+
+    def _write_whole(self, mark: int) -> None:
+        """Write a mark without words in the translation, with those inside it."""
+        frames = [(mark, False)]
+        while frames:
+            node, is_end = frames.pop()
+            instead = self.marks[node].instead
+            self.written.append(Piece(self.tags[node][is_end] if instead is None or is_end else instead, node))
+            if not is_end:
+                frames.append((node, True))
+                frames += [(child, False) for child in reversed(self.placing.children.get(node, ()))]

@@ -1,0 +1,330 @@
+"""What a model is not shown of a line, and what it is shown instead.
+
+A model translates what it has seen in training. Placeholders, addresses, emoji, and characters that its vocabulary
+lacks it would lose, or turn into words; so they are taken out before it reads the line, and are put back as marks (see
+`marks`). Characters that nobody sees are left out, and what is written in capitals is shown as a sentence is written.
+It knows text and what a vocabulary spells; it knows no models.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import regex
+
+from nmt.data.corpus import excerpt
+from nmt.data.subwords import Subwords
+from nmt.data.words import ALONE, Span
+from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.marks import Mark
+from nmt.decoding.text.sentences import ENDS
+from nmt.errors import UserError
+from nmt.symbols import UNKNOWN
+
+SECONDS = 1.0
+"""For which a pattern of the user's may look at a line."""
+
+CAPITALS = 5
+"""Letters that a sentence has at least, to be one that is written in capitals: NASA is a word."""
+
+_EMOJI = (
+    "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001faff"
+)
+_HIDDEN = (
+    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0001-\U000e01ef"
+)
+_INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HIDDEN}]")
+_BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
+_QUOTES = "\"'`«»‹›„“”‚‘’¿¡\\[\\](){}&;"
+_SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
+_PATTERNS = {
+    # of templates, ICU, Python, printf, Qt, shells, and tags of XML
+    "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
+    r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
+    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,500})?/?>",
+    # of the web and of mail, names of users, tags, and paths of files
+    "addresses": r"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
+    r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|(?<!\S)(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|"
+    r"\b[A-Za-z]:\\[^\s<>\"|]+",
+    "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
+    rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
+    "numbers": r"(?<![\p{L}\p{N}])[+-]?\d+(?:[.,:/'-]\d+)*[%°]?(?![\p{L}\p{N}])",
+}
+_DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
+# Around a sentence: the numbers and signs of lists, and the dots of what goes on; signs that end no sentence
+_BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
+_END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}+)+")  # matched from the end
+_AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
+_WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
+_LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
+_JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
+_UNSPACED = regex.compile(f"[{ALONE}]")
+_JOINTS = "-/+=&#.:@~\\"
+_CLOSING = frozenset(f"{ENDS},;:)]}}»”’")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nobody sees anything of it."""
+    return _VISIBLE.search(text) is None
+
+
+class Seen(NamedTuple):
+    """A sentence, or a part of one, as the model sees it."""
+
+    text: str
+    places: Sequence[int]  # of each of its characters in the line
+    marks: Sequence[Mark] = ()  # what is kept, and the terms of a glossary, by the characters of the text
+    kept: Sequence[Span] = ()  # what each mark stands for in the line
+    in_capitals: bool = False  # whether the line has it in capitals
+
+    def span(self, start: int, stop: int) -> Span:
+        """The characters [start, stop) in the line, without white space before them, behind which something is kept."""
+        start = next((place for place in range(start, stop) if not self.text[place].isspace()), stop)
+        if start == stop:
+            place = self.places[start] if start < len(self.places) else self.places[-1] + 1
+            return place, place
+        return self.places[start], self.places[stop - 1] + 1
+
+    def terms(self) -> list[Span]:
+        """Where the text has terms of a glossary."""
+        return [(mark.start, mark.stop) for mark in self.marks if mark.start < mark.stop]
+
+    def part(self, start: int, stop: int) -> "Seen":
+        """The characters [start, stop), with the marks in them; those at the end of all belong to the last."""
+        chosen = [
+            (mark._replace(start=mark.start - start, stop=min(mark.stop, stop) - start), kept)
+            for mark, kept in zip(self.marks, self.kept, strict=True)
+            if start <= mark.start < stop or (stop == len(self.text) == mark.start)
+        ]
+        text, places = self.text[start:stop], self.places[start:stop]
+        return self._replace(
+            text=text, places=places, marks=[one for one, _ in chosen], kept=[one for _, one in chosen]
+        )
+
+
+def unprotected(line: str, start: int = 0, stop: int | None = None) -> Seen:
+    """The characters [start, stop) of a line as they are."""
+    text = line[start:stop]
+    return Seen(text, range(start, start + len(text)))
+
+
+class Protection:
+    """What is kept: sets of patterns by their names, or regular expressions (of the package `regex`)."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.around = "symbols" in patterns
+        names = [name for name in _PATTERNS if name in patterns]
+        sets = "|".join(f"(?P<{name}>{_PATTERNS[name]})" for name in names)
+        self._sets = regex.compile(_DEFINED + sets) if names else None
+        self._own = [regex.compile(pattern) for pattern in patterns if pattern not in _PATTERNS]
+
+    def spans(self, line: str) -> list[Span]:
+        """What is kept of a line: not overlapping, in order, with the brackets and the parts of words around it.
+
+        Raises UserError for a pattern that takes too long.
+        """
+        found: list[Span] = []
+        for match in self._sets.finditer(line) if self._sets else ():
+            start, stop = match.span()
+            if match.lastgroup == "addresses" and (signs := _AFTER_ADDRESS.match(line, start, stop)):
+                stop = signs.start()
+            found.append(_grown(line, start, stop, with_words=match.lastgroup in ("placeholders", "addresses")))
+        for pattern in self._own:
+            try:
+                spans = [match.span() for match in pattern.finditer(line, timeout=SECONDS)]
+            except TimeoutError:
+                raise UserError(
+                    f"the pattern {pattern.pattern!r} takes more than {SECONDS:g} s for {excerpt(line)}: what may be "
+                    "repeated in it repeats something itself"
+                ) from None
+            found += [_grown(line, start, stop, with_words=False) for start, stop in spans if start < stop]
+        return _merged(line, found)
+
+
+def _grown(line: str, start: int, stop: int, *, with_words: bool) -> Span:
+    """The characters with the rest of their word, and with the brackets around them."""
+    if with_words:
+        start, stop = _end_of_word(line, start, -1), _end_of_word(line, stop, 1)
+    while start > 0 and stop < len(line) and _BRACKETS.get(line[start - 1]) == line[stop]:
+        start, stop = start - 1, stop + 1
+    return start, stop
+
+
+def _end_of_word(line: str, place: int, step: int) -> int:
+    """Where what is written together with the characters before `place` ends (step 1), or begins (step -1)."""
+    at = place if step > 0 else place - 1
+    while 0 <= at < len(line):
+        if not _WORD.match(line, at):
+            after = at + step
+            if line[at] not in _JOINTS or not 0 <= after < len(line) or not _WORD.match(line, after):
+                break
+        at += step
+    return at if step > 0 else at + 1
+
+
+def _merged(line: str, spans: Iterable[Span]) -> list[Span]:
+    """The spans in order; those that overlap, or that have no words and no sentence's end between them, are one."""
+    merged: list[Span] = []
+    for start, stop in sorted(spans):
+        if merged and (start <= merged[-1][1] or _JOINED.fullmatch(line, merged[-1][1] - 1, start)):
+            start, other = merged.pop()
+            stop = max(stop, other)
+        merged.append((start, stop))
+    return merged
+
+
+class Sight:
+    """How a model sees sentences: what it is not shown is kept, as `protection` says; None: it is shown everything.
+
+    `keeps_unknown`: so is what the vocabulary has no pieces for, but for a vocabulary of words, which knows few.
+    """
+
+    def __init__(
+        self,
+        subwords: Subwords,
+        protection: Protection | None,
+        glossary: Glossary | None = None,
+        *,
+        keeps_unknown: bool = True,
+    ) -> None:
+        self.subwords, self.glossary = subwords, glossary
+        self.keeps_unknown = keeps_unknown and not subwords.of_words
+        self.protection = None if subwords.joiner else protection
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The characters of the vocabulary."""
+        return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
+
+    def kept(self, line: str, unknown: Sequence[Span] = ()) -> list[Span]:
+        """What a line has that is kept, with what is `unknown`, but for terms; not overlapping, and in order."""
+        if self.protection is None:
+            return []
+        terms = self.terms(line)
+        spans = [*self.protection.spans(line), *unknown]
+        return _merged(
+            line, [span for span in spans if not any(first < span[1] and span[0] < last for first, last in terms)]
+        )
+
+    def terms(self, line: str) -> list[Span]:
+        """Where the terms of the glossary are."""
+        return [term[:2] for term in self.glossary.occurrences(line)] if self.glossary is not None else []
+
+    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
+        """The sentence [start, stop) of a line of which this is `kept`."""
+        if self.protection is None:
+            return self._with_terms(unprotected(line, start, stop))
+        kept = kept[bisect_left(kept, (start,)) : bisect_left(kept, (stop,))]
+        if self.protection.around:
+            kept = _merged(line, [*kept, *_around(line, start, stop)])
+        rest = "".join(line[first:last] for first, last in _between(kept, start, stop))
+        if not _LETTER.search(rest):
+            return Seen("", (), (), [(start, stop)])
+        seen = self._shown(line, start, stop, kept)
+        letters = [character for character in seen.text if character.isalpha()]
+        if len(letters) >= CAPITALS and seen.text.isupper():
+            seen = seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
+        return self._with_terms(seen)
+
+    def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
+        """What the vocabulary has no pieces for, with the rest of the words, in the line; `ids` are those of `seen`."""
+        if self.protection is None or not self.keeps_unknown or UNKNOWN not in ids:
+            return []
+        spans = zip(ids, self.subwords.spans(seen.text), strict=True)
+        return [
+            seen.span(*_grown(seen.text, *span, with_words=_WORD.search(seen.text, *span) is not None))
+            for piece, span in spans
+            if piece == UNKNOWN and span[0] < span[1]
+        ]
+
+    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
+        """The sentence without what is kept, and with marks where it was."""
+        if not kept and not _INVISIBLE.search(line, start, stop):
+            return unprotected(line, start, stop)
+        text: list[str] = []
+        places: list[int] = []
+        marks: list[Mark] = []
+        for number, (first, last) in enumerate(_between(kept, start, stop)):
+            if number and (not text or text[-1].isspace()):  # one space where two would be
+                while first < last and line[first].isspace():
+                    first += 1
+                if text and line[first : min(first + 1, last)] in _CLOSING:
+                    del text[-1], places[-1]
+                    marks[-1] = marks[-1]._replace(start=len(text), stop=len(text))
+            seen = [place for place in range(first, last) if not self._is_hidden(line, place)]
+            text += [line[place] for place in seen]
+            places += seen
+            if number < len(kept):
+                gap = kept[number]
+                before, after = line[gap[0] - 1 : gap[0]], line[gap[1] : gap[1] + 1]
+                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace()))
+                if before and after and _WORD.match(before) and _WORD.match(after):  # two words, which it parted
+                    text.append(" ")
+                    places.append(gap[0])
+        while kept and text and text[-1].isspace():
+            del text[-1], places[-1]
+        ends = [min(mark.start, len(text)) for mark in marks]
+        marks = [mark._replace(start=end, stop=end) for mark, end in zip(marks, ends, strict=True)]
+        return Seen("".join(text), places, marks, list(kept))
+
+    def _is_hidden(self, line: str, place: int) -> bool:
+        """Whether nobody sees a character, and the vocabulary lacks it.
+
+        A zero-width space parts words in scripts that have no others.
+        """
+        character = line[place]
+        if character.isascii() or not _INVISIBLE.match(character) or character in self._known:
+            return False
+        around = line[place - 1 : place] + line[place + 1 : place + 2]
+        return character != "\u200b" or not any(map(_UNSPACED.match, around))
+
+    def _as_sentence(self, text: str) -> str:
+        """A sentence that is written in capitals as it would be otherwise, with as many characters.
+
+        Of a word in lower case, and with a capital, the one is taken that the vocabulary spells with fewer pieces.
+        """
+
+        def usual(match: regex.Match[str]) -> str:
+            lower = "".join(map(_lower, match[0]))
+            title = match[0][0] + lower[1:]
+            pieces = [len(self.subwords.encode(word)) for word in (lower, title)]
+            return title if not match.start() or pieces[1] < pieces[0] else lower
+
+        return _LETTERS.sub(usual, text)
+
+    def _with_terms(self, seen: Seen) -> Seen:
+        """The sentence with marks for the terms of the glossary."""
+        if self.glossary is None:
+            return seen
+        terms = self.glossary.occurrences(seen.text)
+        marks = [Mark(term.start, term.stop, instead=term.translation) for term in terms]
+        kept = [seen.span(term.start, term.stop) for term in terms]
+        both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
+        return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
+
+
+def overlaps(spans: Sequence[Span], other: Span) -> bool:
+    """Whether any of the spans, which are in order, has a part of another one."""
+    before = bisect_left(spans, (other[1],)) - 1
+    return before >= 0 and spans[before][1] > other[0]
+
+
+def _around(line: str, start: int, stop: int) -> list[Span]:
+    """What stands at the beginning and at the end of a sentence and is no part of it."""
+    beginning, end = _BEGINNING.match(line, start, stop), _END.match(line, start, stop)
+    spans = [(start, start + len(beginning[0].rstrip()))] if beginning and beginning[0].strip() else []
+    return [*spans, (end.end() - len(end[0].lstrip()), end.end())] if end else spans
+
+
+def _between(kept: Sequence[Span], start: int, stop: int) -> list[Span]:
+    """What is left of the characters [start, stop) before, between, and after what is kept."""
+    starts, stops = [start, *(last for _, last in kept)], [*(first for first, _ in kept), stop]
+    return list(zip(starts, stops, strict=True))
+
+
+def _lower(character: str) -> str:
+    lower = character.lower()
+    return lower if len(lower) == 1 else character

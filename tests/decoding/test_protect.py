@@ -1,0 +1,167 @@
+"""What a model does not see, and what stands in its translation all the same, whatever it writes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.decoding.text.protect import Protection
+from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import UserError
+from tests.random_model import save_random_model
+
+SETS = ("placeholders", "addresses", "symbols", "numbers")
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """A hostile one: with random weights."""
+    return Translator.load(save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors"))
+
+
+def kept(line: str, *patterns: str) -> list[str]:
+    return [line[start:stop] for start, stop in Protection(patterns or SETS[:3]).spans(line)]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Hello {name}, %s and %(count)d of %1$s: 100% sure, 5 %", ["{name}, %s", "%(count)d", "%1$s"]),
+        ("{{ user.name }} or {% if x %} ${HOME} $PATH {}", ["{{ user.name }}", "{% if x %} ${HOME} $PATH {}"]),
+        ("{n, plural, one {# file} other {{n} files}} deleted", ["{n, plural, one {# file} other {{n} files}}"]),
+        ("see https://example.com/a_(b)?c=1, or www.Python.Org.", ["https://example.com/a_(b)?c=1", "www.Python.Org"]),
+        ("mail (ann@example.org), @ann, #tag: /usr/bin/python", ["(ann@example.org), @ann, #tag: /usr/bin/python"]),
+        ("press <i class='x'>★</i> and", ["<i class='x'>★</i>"]),
+        ("the {product}-file of {a}.{b}", ["{product}-file", "{a}.{b}"]),
+        ("a 👩‍👩‍👧‍👦 and 🇩🇪 ❤️ x", ["👩‍👩‍👧‍👦", "🇩🇪 ❤️"]),
+        ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
+        ("100% so, 50%de, a 20 %d", ["%d"]),
+        ("a { b", []),
+    ],
+)
+def test_what_is_kept(line: str, expected: list[str]) -> None:
+    assert kept(line) == expected
+
+
+def test_numbers_and_own_patterns() -> None:
+    assert kept("in 1,984.5 of A4 at -3%", "numbers") == ["1,984.5", "-3%"]
+    assert kept("order ART-77, now", r"ART-\d+") == ["ART-77"]
+
+
+@pytest.mark.parametrize("pattern", ["(", ".*", ".+"])
+def test_patterns_that_cannot_be_meant(pattern: str) -> None:
+    with pytest.raises(UserError, match=r"`protect` is|`protect"):
+        TranslationOptions(protect=[pattern])
+
+
+def test_a_pattern_that_takes_too_long(translator: Translator) -> None:
+    options = TranslationOptions(protect=[r"(?:a|aa)+[bc]"])
+    with pytest.raises(UserError, match=r"^the pattern '\(\?:a\|aa\)\+\[bc\]' takes more than 1 s for 'aaaa"):
+        list(translator.translate(["a" * 60], options))
+
+
+SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b>", "☃", "Łódź", "{{ x. Y }}")
+WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "\u00ad")
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.sampled_from((*SPANS, *WORDS)), min_size=1, max_size=9), st.sampled_from([False, "en"]), st.booleans()
+)
+def test_everything_stands_in_the_translation_once(
+    translator: Translator, words: list[str], split: bool | str, aligns: bool
+) -> None:
+    line = " ".join(words)
+    if split:
+        pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
+    options = TranslationOptions(split_sentences=split, alignments=aligns, beam_size=2)
+    [[best]] = translator.translate([line], options)
+    for span in SPANS:
+        assert best.text.count(span) == words.count(span), (line, best.text)
+    if aligns:
+        assert best.alignment is not None
+        source, target = line.split(), best.text.split()
+        assert all(word < len(source) and place < len(target) for word, place in best.alignment)
+        for word, place in best.alignment:
+            if target[place] in SPANS[:-1]:
+                assert source[word] == target[place]
+
+
+@pytest.mark.parametrize("line", ["---", "42", "1.", "😀", "{name}", "a@b.org, %s", "  ★  ", "…", "Собака"])
+def test_what_has_nothing_to_translate_stays(translator: Translator, line: str) -> None:
+    for options in (TranslationOptions(), TranslationOptions(split_sentences="en", alignments=True)):
+        [[best]] = translator.translate([line], options)
+        assert best.text == line
+        assert best.score == 0.0
+
+
+def texts(translator: Translator, *lines: str, **options: object) -> list[str]:
+    return [best.text for best, *_ in translator.translate(lines, TranslationOptions(**options))]  # type: ignore[arg-type]
+
+
+def test_what_the_model_sees_is_the_rest(translator: Translator) -> None:
+    """Without the spaces that would be two, and characters that nobody sees."""
+    usual = texts(translator, "a dog runs .")[0]
+    for line in (
+        "a {x} dog runs .",
+        "{x} a dog runs .",
+        "a dog runs {x}.",
+        "1. a dog runs .",
+        "\u2067a d\u00adog runs .",
+    ):
+        (text,) = texts(translator, line)
+        assert text.replace("{x}", "").replace("1.", "", 1).split() == usual.split()
+
+
+def test_capitals(translator: Translator) -> None:
+    """A sentence of them is translated as one in small letters, and written in capitals; an abbreviation is a word."""
+    small, capitals = texts(translator, "Two men are reading", "TWO MEN ARE READING {Name}")
+    assert capitals.removesuffix(" {Name}").replace("{Name} ", "") == small.upper()
+    assert texts(translator, "NASA") == texts(translator, "NASA", protect=["placeholders"])
+
+
+def test_one_switch_turns_it_off(translator: Translator) -> None:
+    lines = ["TWO MEN", "a {dog} runs ."]
+    shown = texts(translator, *lines, protect=[])
+    assert shown != texts(translator, *lines)
+    assert "{dog}" not in shown[1]
+
+
+def test_a_prefix_has_it(translator: Translator) -> None:
+    [[best]] = translator.translate(["a {x} dog"], prefixes=["{x}: two"])
+    assert best.text.startswith("{x}: two")
+    assert best.text.count("{x}") == 1
+
+
+def test_alignments_of_what_is_kept(translator: Translator) -> None:
+    """Its words are aligned with themselves; the weights of the others stay as they are without it."""
+    options = TranslationOptions(alignments=True)
+    [[best]] = translator.translate(["a {x} dog runs"], options)
+    [[usual]] = translator.translate(["a dog runs"], options)
+    assert best.soft_alignment is not None
+    assert usual.soft_alignment is not None
+    place = best.text.split().index("{x}")
+    rows, others = best.soft_alignment.weights, usual.soft_alignment.weights
+    assert rows[place].tolist() == [0, 1, 0, 0, 0]
+    kept_rows = [row for row in range(len(rows)) if row != place]
+    assert rows[kept_rows][:, [0, 2, 3, 4]].equal(others)
+    assert replace(best.soft_alignment).target_words == best.text.split()
+
+
+def test_a_long_line_is_cut_and_keeps_all(translator: Translator) -> None:
+    short = Translator(translator.models, translator.vocabularies, longest_segment=8)
+    line = " ".join(f"a dog {{x{number}}} runs" for number in range(20))
+    (text,) = texts(short, line)
+    found = [word for word in text.split() if word.startswith("{x")]
+    assert sorted(found) == sorted(f"{{x{number}}}" for number in range(20))
+
+
+def test_a_configuration(tmp_path: Path) -> None:
+    from nmt.config import parse_config
+    from tests.fuzz.samples import configuration
+
+    settings_of = configuration()
+    settings_of["decoding"] = {"protect": ["numbers", "ART-\\d+"]}
+    assert parse_config(__import__("json").dumps(settings_of)).decoding.protect == ["numbers", "ART-\\d+"]

@@ -1,0 +1,124 @@
+"""Where marks go in a translation, by attention."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.data.words import words_of
+from nmt.decoding.text.marks import Mark, Weighted, pieces, written
+
+
+def diagonal(source: str, target: str) -> list[Weighted]:
+    """Each word attends to that at its place."""
+    count = min(len(words_of(source)), len(words_of(target)))
+    return [(place, place, 1.0) for place in range(count)]
+
+
+def with_tags(source: str, target: str, links: list[Weighted] | None = None) -> str:
+    """The target with the tags <…> of the source, each of which has its partner, or ends with a slash."""
+    line, marks, tags, open_marks = "", list[Mark](), list[tuple[str, str]](), list[int]()
+    rest = source
+    while rest:
+        text, begin, rest = rest.partition("<")
+        line += text
+        tag, _, rest = rest.partition(">") if begin else ("", "", "")
+        parent = open_marks[-1] if open_marks else -1
+        if tag.startswith("/"):
+            number = open_marks.pop()
+            marks[number], tags[number] = marks[number]._replace(stop=len(line)), (tags[number][0], f"<{tag}>")
+        elif tag:
+            marks.append(Mark(len(line), len(line), parent, before=line.endswith(" "), after=rest.startswith(" ")))
+            tags.append((f"<{tag}>", ""))
+            if not tag.endswith("/"):
+                open_marks.append(len(marks) - 1)
+    return written(line, marks, tags, target, diagonal(line, target) if links is None else links)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("Press <b>Cancel</b>", "Drücke Abbrechen.", "Drücke <b>Abbrechen</b>."),  # no period that it has not
+        ("Press <b>Cancel.</b>", "Drücke Abbrechen.", "Drücke <b>Abbrechen.</b>"),
+        ("Say <b>“no”</b>, Ann", "Sag „nein“, Anna", "Sag <b>„nein“</b>, Anna"),
+        ("Press <b>Ctrl</b>+<b>X</b>", "Drücke Strg+X.", "Drücke <b>Strg</b>+<b>X</b>."),
+        ("c<sub>1</sub>x<sup>n</sup> is", "c1xn ist", "c<sub>1</sub>x<sup>n</sup> ist"),
+        ("a <b>red <i>hot</i></b> ball", "ein rot heißer Ball", "ein <b>rot <i>heißer</i></b> Ball"),
+        ("a <b>dog</b><i>house</i>", "eine Hütte", "eine <b></b><i>Hütte</i>"),  # to most of its letters
+        ("他<b>喜</b>欢", "er mag es", "er <b>mag</b> es"),
+    ],
+)
+def test_what_a_mark_encloses(source: str, target: str, expected: str) -> None:
+    assert with_tags(source, target) == expected
+
+
+def test_attention_is_added_up() -> None:
+    """The run has the most attention to what is inside, less that to the rest; an unsure word does not part it."""
+    links = [(0, 0, 0.9), (1, 1, 0.8), (0, 2, 0.5), (2, 2, 0.5), (2, 3, 0.7), (3, 3, 0.3), (3, 4, 1.0)]
+    assert with_tags("a <b>b c</b> d", "A B x C D", links) == "A <b>B x C</b> D"
+    weak = [(0, 0, 0.9), (1, 1, 0.2), (2, 1, 0.8)]
+    assert with_tags("a <b>b</b> c", "A C", weak) == "A <b>C</b>"  # rather than nothing
+
+
+def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
+    links = [(1, 0, 1.0), (0, 1, 1.0), (2, 2, 1.0)]
+    assert with_tags("press <kbd>F5</kbd> now", "jetzt F5 drücken", links) == "jetzt <kbd>F5</kbd> drücken"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("one <x/> two", "eins zwei", "eins <x/> zwei"),
+        ("to <x/>.", "an.", "an <x/>."),
+        ("one<x/> two", "eins zwei", "eins<x/> zwei"),
+        ("<x/>, one two", "eins zwei", "<x/> eins zwei"),
+        ("one two <x/>", "eins zwei", "eins zwei <x/>"),
+        ("one two <x/>", "eins zwei.", "eins zwei <x/>."),
+        ("one <x/> <y/> two", "eins zwei", "eins <x/> <y/> zwei"),
+        ("我<x/>好", "我（好）", "我<x/>（好）"),
+    ],
+)
+def test_where_a_mark_without_words_stands(source: str, target: str, expected: str) -> None:
+    assert with_tags(source, target) == expected
+
+
+def test_it_stands_where_its_neighbors_are_not_the_rest_of_the_line() -> None:
+    links = [(3, 0, 1.0), (0, 1, 0.9), (3, 1, 0.1), (1, 2, 1.0), (2, 3, 1.0)]
+    assert with_tags("a b <x/> c d", "D A B C", links) == "D A B <x/> C"
+
+
+def test_a_text_instead_of_the_words() -> None:
+    links = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]
+    mark = Mark(2, 7, instead="Wau")
+    assert written("a hot dog.", [Mark(2, 9, instead="Wurst")], [("", "")], "ein heißer Hund.", links) == "ein Wurst."
+    assert written("a small b", [mark], [("", "")], "ein kleines c", links) == "ein Wau c"
+    assert written("a small b", [mark], [("", "")], "", []) == "Wau"
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b,", "狗", "«x»", "F5", "."]), max_size=7),
+    st.lists(st.sampled_from(["A", "B,", "犬", "„X“", "F5", "."]), max_size=7),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.booleans()), max_size=6),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.floats(0.03, 1.0)), max_size=15),
+)
+def test_every_mark_is_there_once_and_the_text_is_whole(
+    source: list[str], target: list[str], spans: list[tuple[int, int, bool]], links: list[Weighted]
+) -> None:
+    """Whatever is written and attended to; only a text that is to be written instead of words takes their place."""
+    line, translation = " ".join(source), " ".join(target)
+    marks = []
+    for start, stop, is_term in sorted((min(a, b), max(a, b), c) for a, b, c in spans if max(a, b) <= len(line)):
+        if not marks or start >= marks[-1].stop:
+            marks.append(Mark(start, stop, instead="T" if is_term and start < stop else None))
+    tags = [("", "") if mark.instead else (f"<{number}>", f"</{number}>") for number, mark in enumerate(marks)]
+    sizes = len(words_of(line)), len(words_of(translation))
+    links = list({(s, t): (s, t, w) for s, t, w in links if s < sizes[0] and t < sizes[1]}.values())
+    parts = pieces(line, marks, tags, translation, links)
+    whole = "".join(part.text for part in parts)
+    for number, mark in enumerate(marks):
+        if not mark.instead:
+            assert whole.count(f"<{number}>") == whole.count(f"</{number}>") == 1
+            assert whole.index(f"<{number}>") < whole.index(f"</{number}>")
+    assert sum(part.text == "T" for part in parts if part.mark is not None) == sum(bool(mark.instead) for mark in marks)
+    if not any(mark.instead for mark in marks):
+        text = "".join(part.text for part in parts if part.mark is None)
+        assert "".join(text.split()) == "".join(translation.split())
