@@ -44,8 +44,12 @@ class DiagonalModel(CopyModel):
         self.output_weight = nn.Parameter(torch.zeros(vocabulary, 1))
         self.forced: list[tuple[int, int]] = []
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_input: Tensor, rows: Tensor | None = None
+    ) -> Outputs:
         assert not self.training
+        if rows is not None:  # of several translations of one source
+            source, source_lengths = source[rows], source_lengths[rows]
         self.forced.append((len(source), int(source_lengths.max())))
         weights = torch.full((len(source), target_input.size(1), source.size(1)), 0.01)
         weights.diagonal(dim1=1, dim2=2).fill_(0.5)
@@ -59,7 +63,8 @@ def diagonal(pieces: Subwords, **options: object) -> Translator:
 
 
 def translated(translator: Translator, lines: Sequence[str], **options: object) -> list[str]:
-    return [best[0].text for best in translate(translator, lines, **options)]
+    """Of the lines as they are: nothing is kept from the model."""
+    return [best[0].text for best in translate(translator, lines, protect=[], **options)]
 
 
 # ------------------------------------------------------------------------------------------ from pieces to source words
