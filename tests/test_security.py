@@ -69,7 +69,7 @@ def uses(tree: ast.Module) -> Iterator[tuple[str, int]]:
         elif isinstance(node, ast.Attribute):
             owner = ast.unparse(node.value)
             is_mode = node.attr == "eval"  # a network's, or a plain method: `eval` by itself is what executes text
-            if f"{owner}.{node.attr}" in NAMES or (node.attr in NAMES and not is_mode and owner != "re"):
+            if f"{owner}.{node.attr}" in NAMES or (node.attr in NAMES and not is_mode and owner not in ("re", "regex")):
                 yield f"{owner}.{node.attr}", node.lineno
             elif owner == "os" and node.attr.startswith(PREFIXES):
                 yield f"os.{node.attr}", node.lineno

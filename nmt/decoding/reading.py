@@ -3,7 +3,6 @@
 It is the counterpart of `writing`. It knows text and subwords; it knows no models and no searches.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import forbidden_by
-from nmt.decoding.text.protect import Seen, Sight, is_blank, unprotected
+from nmt.decoding.text.protect import Seen, Sight, is_blank, joined_spans, overlaps, unprotected
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
@@ -127,25 +126,33 @@ class Reader:
     def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
         """The segments of each line; one of which something is required is not without pieces, if it is not blank."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
-        of_lines = [self._seen(line, language) for line in lines]
+        as_given = self.options.forbidden_as_written  # what is written in capitals afterwards may be forbidden
+        recased = [not (required or as_given) for required in requires]
+        of_lines = [self._seen(line, language, recased=one) for line, one in zip(lines, recased, strict=True)]
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []
         for number, (line, of_line) in enumerate(of_lines, first):
             pieces = list(islice(ids, len(of_line)))
             unknown = [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]
+            required = requires[number - first]
             if unknown:
-                line, of_line = self._seen(line.text, language, unknown)
-                pieces = source.encode_batch([seen.text for seen in of_line])
-            if requires[number - first] and of_line and not any(pieces):
-                of_line, pieces = [unprotected(line.text)], [source.encode(line.text)]
+                known, of_known = self._seen(line.text, language, recased=recased[number - first], unknown=unknown)
+                pieces_known = source.encode_batch([seen.text for seen in of_known])
+                if any(pieces_known) or not required:
+                    line, of_line, pieces = known, of_known, pieces_known
+            if required and of_line and not any(pieces):
+                line, of_line = Line(line.text, [Sentence(line.text)]), [unprotected(line.text)]
+                pieces = [source.encode(line.text)]
             longest = self.longest_segment
             segments.append(segments_of(line, of_line, pieces, source, longest=longest, number=number))
         return segments
 
-    def _seen(self, line: str, language: str | None, unknown: Sequence[Span] = ()) -> tuple[Line, list[Seen]]:
+    def _seen(
+        self, line: str, language: str | None, *, recased: bool, unknown: Sequence[Span] = ()
+    ) -> tuple[Line, list[Seen]]:
         """The line with its sentences, or as one of them, and what the model sees of each; a blank one has none.
 
-        No sentence ends inside a term or what is kept, and what the model sees nothing of goes with its neighbor.
+        No sentence ends inside a term or what is kept, and what has nothing to translate goes with its neighbor.
         """
         if is_blank(line):
             return Line(line), []
@@ -154,21 +161,18 @@ class Reader:
             sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
             sentences = [sentence for sentence in sentences if not is_blank(sentence.text)]
         kept = self.sight.kept(line, unknown)
-        whole = sorted([*kept, *self.sight.terms(line)]) if len(sentences) > 1 else []
+        whole = joined_spans([*kept, *self.sight.terms(line)]) if len(sentences) > 1 else []
         together: list[Sentence] = []
-        of_line: list[Seen] = []
+        has_words = True  # the last of them
         for sentence in sentences:
-            stop = sentence.start + len(sentence.text)
-            seen = self.sight.seen(line, sentence.start, stop, kept)
-            before = bisect_left(whole, (sentence.start,)) - 1
-            is_inside = before >= 0 and sentence.start < whole[before][1]
-            if together and (is_inside or not seen.text or not of_line[-1].text):
-                start = together.pop().start
-                of_line[-1] = self.sight.seen(line, start, stop, kept)
-                sentence = Sentence(line[start:stop], start)
-            else:
-                of_line.append(seen)
-            together.append(sentence)
+            start, stop = sentence.start, sentence.start + len(sentence.text)
+            some = self.sight.has_words(line, start, stop, kept)
+            if together and (overlaps(whole, (start, start)) or not (some and has_words)):
+                start, some = together.pop().start, some or has_words
+            together.append(Sentence(line[start:stop], start))
+            has_words = some
+        bounds = [(sentence.start, sentence.start + len(sentence.text)) for sentence in together]
+        of_line = [self.sight.seen(line, *span, kept, recased=recased) for span in bounds]
         return Line(line, together), of_line
 
     @cached_property

@@ -4,6 +4,7 @@ The translations of the segments of a line are joined here. Attention comes from
 need it. It knows hypotheses, the models that write them again, and text; it knows no policies and no files.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from nmt.decoding.text.alignment import (
     SoftAlignment,
     alignment_with_pieces,
     joined,
+    places_of,
     repeated,
     soft_alignment,
     weighted_links,
@@ -97,8 +99,9 @@ class Writer:
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
         for line, parts in zip(lines, segments, strict=True):
             words = cache(lambda parts=parts: self._words(parts[0]))
+            places = cache(lambda kind, line=line, words=words: places_of(words()[kind].words, line))
             written = [
-                [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
+                [self._written(segment, hypothesis, next(weights), words, places) for hypothesis in next(of_segments)]
                 for segment in parts
             ]
             yield self._whole_line(written) if written else [self._nothing(line)]
@@ -109,13 +112,13 @@ class Writer:
         text = LINE_END.sub(" ", line) if protects else ""
         scores = WordScores(text.split(), [0.0] * len(text.split()), 0.0) if self.options.word_scores else None
         nothing = Translation(text, 0.0, [], word_scores=scores)
+        if not self.options.alignments:
+            return nothing
         words = self.vocabularies.source.whole_words(line).split()
         same = words if protects else []
-        weights = torch.eye(len(same), len(words) + 1)
-        alignment = SoftAlignment(
-            words, same, [Block(weights)] if same else [], [(word, word) for word in range(len(same))]
-        )
-        return _aligned(nothing, alignment, alignment) if self.options.alignments else nothing
+        blocks = [Block(torch.tensor([[1.0, 0.0]]), place) for place in range(len(same))]
+        alignment = SoftAlignment(words, same, blocks, [(place, place) for place in range(len(same))])
+        return _aligned(nothing, alignment, alignment)
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
@@ -158,8 +161,9 @@ class Writer:
         hypothesis: Hypothesis,
         weights: Tensor | None,
         words: Callable[[], tuple[PieceWords, PieceWords]],
+        places: Callable[[int], list[Span]],
     ) -> Written:
-        """The hypothesis with its text; `words` gives the words of the line and finer ones."""
+        """The hypothesis with its text; `words` gives the words of the line and finer ones, `places` where they are."""
         target, tokens = self.vocabularies.target, hypothesis.tokens
         replaced = None
         if weights is not None:
@@ -199,10 +203,11 @@ class Writer:
             return found
         of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words())
         alignment = replace(aligned(of_line, str.split), target_words=text.split())
-        alignment = finer = alignment_with_pieces(alignment, segment.line.text, text, parts, kept, str.split)
+        line = segment.line.text
+        alignment = finer = alignment_with_pieces(alignment, line, text, parts, kept, places, str.split)
         if words()[0] is not words()[1] or has_finer(found.text):
             finer = aligned(finer_of_line, finer_words)
-            finer = alignment_with_pieces(finer, segment.line.text, text, parts, kept, finer_words)
+            finer = alignment_with_pieces(finer, line, text, parts, kept, places, finer_words)
         return found._replace(alignment=alignment, finer=finer)
 
     def _replaced(
@@ -279,14 +284,16 @@ def _to_place(
     It has what the user requires of it, and perhaps terms as the glossary has them.
     """
     seen = segment.seen
-    required = [segment.prefix.text, *(phrase.text for phrase in segment.phrases)]
+    required = "\n".join([segment.prefix.text, *(phrase.text for phrase in segment.phrases)])
+    had = Counter[str]()  # what of it stands for a mark
     terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None)
     there = {term for term, count in terms.items() if count_words(term, text) >= count}
     marks, tags, places = [], [], []
     for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
         content = LINE_END.sub(" ", segment.line.text[start:stop])
         if mark.instead is None:
-            is_there = any(content in phrase for phrase in required)
+            is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
+            had[content] += is_there
         else:
             is_there = mark.instead in there
             mark, content = mark._replace(instead=changed(mark.instead)), ""

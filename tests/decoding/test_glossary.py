@@ -92,3 +92,31 @@ def test_a_long_line_is_not_cut_within_a_term(translator: Translator, before: in
     assert "Wiese" in text
     assert "Feld" not in text
     assert "grün" not in text
+
+
+def test_a_term_inside_what_is_kept_is_a_part_of_it(translator: Translator) -> None:
+    glossary = Glossary({"dog": "Hund", "name": "Name"})
+    line = "see https://example.com/dog or dog@example.com and {name} and {n, plural, other {# dog}}"
+    (text,) = texts(translator, [line], glossary)
+    assert "Hund" not in text
+    assert "Name" not in text
+    for kept in line.split(" or ")[1].split(" and "):
+        assert text.count(kept) == 1
+
+
+@pytest.mark.parametrize("line", ["dog ", "dog {x} runs dog", "{x} dog", "the dog {x} dog runs {y} dog"])
+def test_word_scores_and_alignments_with_terms(translator: Translator, line: str) -> None:
+    """What a term has taken the place of counts for it: the sum stays."""
+    options = TranslationOptions(glossary=Glossary(TERMS), word_scores=True, alignments=True, n_best=3)
+    for one in next(iter(translator.translate([line], options))):
+        assert one.word_scores is not None
+        assert one.word_scores.words == one.text.split()
+        usual = translator.models  # the score is the model's, whatever is written in place of its words
+        assert usual
+        penalized = (sum(one.word_scores.scores) + one.word_scores.end) / (len(one.ids) + 1)
+        assert penalized == pytest.approx(one.score, abs=1e-5)
+
+
+def test_terms_of_a_sentence_in_capitals_are_found_as_they_are_written(translator: Translator) -> None:
+    (text,) = texts(translator, ["THE NASA IS A DOG"], Glossary({"NASA": "Nasa"}, as_written=True))
+    assert "NASA" in text

@@ -39,6 +39,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
         ("100% so, 50%de, a 20 %d", ["%d"]),
         ("a { b", []),
+        ("If a<b and c>d, <b>it</b> is <img src='x' alt=\"y\"/>", ["<b>it</b>", "<img src='x' alt=\"y\"/>"]),
     ],
 )
 def test_what_is_kept(line: str, expected: list[str]) -> None:
@@ -133,6 +134,36 @@ def test_a_prefix_has_it(translator: Translator) -> None:
     [[best]] = translator.translate(["a {x} dog"], prefixes=["{x}: two"])
     assert best.text.startswith("{x}: two")
     assert best.text.count("{x}") == 1
+
+
+def test_what_is_required_stays_as_it_is_given(translator: Translator) -> None:
+    """In capitals too, without a mark in it, and with as many of what is kept as the line has."""
+    lines = ["TWO MEN {x} ARE READING", "a {x} dog runs", "a dog {x} and a dog {x} run"]
+    prefixes, constraints = ["the Boy is", "", "the {x} boy"], ["", "the green field", ""]
+    texts = [best.text for best, *_ in translator.translate(lines, prefixes=prefixes, constraints=constraints)]
+    assert [text.startswith(prefix) for text, prefix in zip(texts, prefixes, strict=True)] == [True] * 3
+    assert "the green field" in texts[1]
+    assert [text.count("{x}") for text in texts] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "aЖ" * 20_000,
+        "1 " * 50_000,
+        "a,b," * 2_000,
+        "dog 😀 man. " * 1_500,
+        "12345678901234567890! " * 1_000,
+        "Hi" + "!" * 50_000,
+    ],
+)
+def test_long_lines_take_time_in_proportion(translator: Translator, line: str) -> None:
+    """They would take minutes, or gigabytes, if it was the square."""
+    options = TranslationOptions(
+        split_sentences="en", alignments=True, beam_size=1, max_length_ratio=0, max_length_extra=3
+    )
+    [[best]] = translator.translate([line], options)
+    assert best.alignment is not None
 
 
 def test_alignments_of_what_is_kept(translator: Translator) -> None:

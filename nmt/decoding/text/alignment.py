@@ -128,23 +128,21 @@ def alignment_with_pieces(
     text: str,
     parts: Sequence[Piece],
     kept: Sequence[Span],
+    places: Callable[[int], list[Span]],
     cut: Callable[[str], list[str]],
 ) -> SoftAlignment:
     """The alignment of a `text`, one block, as that of the text with marks, whose `parts` these are.
 
     A word, of those that `cut` gives, with something of a mark in it attends to what the line has there, which is
-    `kept`; another one as it did.
+    `kept`; another one as it did. `places` gives where the source words are in the line,
+    of kind 0, or 1 for finer ones.
     """
     if all(part.mark is None for part in parts):
         return alignment
-    whole, starts = (
-        "".join(part.text for part in parts),
-        [*accumulate(map(len, (part.text for part in parts)), initial=0)],
-    )
-    sources, before = (
-        places_of(alignment.source_words, line),
-        [start for start, _ in places_of(alignment.target_words, text)],
-    )
+    whole = "".join(part.text for part in parts)
+    starts = [*accumulate((len(part.text) for part in parts), initial=0)]
+    before = [start for start, _ in places_of(alignment.target_words, text)]
+    sources = places(cut is not str.split)
     words = cut(whole)
     attended: list[list[int]] = []  # the source words of each word with something of a mark
     same: list[int] = []  # the word of the text that each other one is
@@ -156,7 +154,7 @@ def alignment_with_pieces(
             if (mark := parts[part].mark) is not None
         ]
         attended.append(list(chain.from_iterable(_overlapping(sources, span) for span in spans)))
-        same.append(bisect_right(before, parts[inside[0]].start + start - starts[inside[0]]) - 1)
+        same.append(bisect_right(before, (parts[inside[0]].start or 0) + start - starts[inside[0]]) - 1)
     old = alignment.blocks[0] if alignment.blocks else Block(torch.zeros(len(before), 1))
     last = old.first + old.weights.size(1) - 1
     every = [word for several in attended for word in several]

@@ -41,6 +41,8 @@ Range = tuple[int, int]  # [start, stop)
 DECAY, NEIGHBORS = 0.5, 8
 """A word crosses a mark without words that attends to one on its other side in the source. It costs the square of its
 attention, so that what it glances at hardly counts, times DECAY for each word between, of NEIGHBORS words."""
+MOST_PARTS = 40
+"""Letters between signs of a word that are looked at, so that time is in proportion to the length of a line."""
 FOLLOWING, SENTENCE = 1.5, 1.5
 """What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
 
@@ -68,7 +70,7 @@ class Piece(NamedTuple):
 
     text: str
     mark: int | None  # that it belongs to; None: it is the translation's, or white space
-    start: int = 0  # its first character in the translation
+    start: int | None = None  # its first character in the translation, or that of what it stands for
 
 
 def in_proportion(line: str, translation: str) -> list[Weighted]:
@@ -128,6 +130,7 @@ class _Atoms:
         self.starts = [start for start, _ in self.spans]
         self.signs = [_sign(text[start]) for start in self.starts]
         self.words = [range(*self.between(*word)) for word in words_of(text)]
+        self._shares: dict[int, list[tuple[int, float]]] = {}
 
     def between(self, start: int, stop: int) -> Range:
         """The atoms that begin among the characters [start, stop)."""
@@ -136,6 +139,16 @@ class _Atoms:
     def letters(self, word: int) -> list[int]:
         """The atoms of a word that are letters and digits."""
         return [atom for atom in self.words[word] if not self.signs[atom]]
+
+    def shares(self, word: int) -> list[tuple[int, float]]:
+        """The parts of a word that are read, and how much of it each is; of very many the first and the last ones."""
+        if word not in self._shares:
+            parts = self.letters(word) or list(self.words[word])
+            if len(parts) > MOST_PARTS:
+                parts = parts[: MOST_PARTS // 2] + parts[-MOST_PARTS // 2 :]
+            sizes = [self.spans[part][1] - self.spans[part][0] for part in parts]
+            self._shares[word] = [(part, size / sum(sizes)) for part, size in zip(parts, sizes, strict=True)]
+        return self._shares[word]
 
     def core(self, word: int) -> range:
         """The atoms of a word without the signs around it."""
@@ -227,10 +240,8 @@ class _Attention:
         is_glued = not ours and apart > 0 and target.spans[apart - 1][1] == target.spans[apart][0]
         for atom in () if is_whole or is_glued else target.letters(place) or target.words[place]:
             for word, weight in row.items():
-                parts = source.letters(word) or source.words[word]
-                sizes = [source.spans[part][1] - source.spans[part][0] for part in parts]
-                for part, size in zip(parts, sizes, strict=True):
-                    self._link(part, atom, weight * size / sum(sizes))
+                for part, share in source.shares(word):
+                    self._link(part, atom, weight * share)
         signs = [atom for atom in source.words[best] if source.signs[atom] and not (is_whole and atom in theirs)]
         for atom in target.words[place]:
             if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
@@ -268,10 +279,11 @@ class _Placing:
         links: Sequence[Weighted],
         fixed: Sequence[Span] = (),
     ) -> None:
-        self.line, self.marks, self.translation = line, marks, translation
+        self.line, self.marks, self.translation, self.fixed = line, marks, translation, fixed
         cuts = [place for mark in marks for place in (mark.start, mark.stop)]
         self.attention = _Attention(line, translation, links, cuts)
         self.source, self.target = self.attention.source, self.attention.target
+        self.sentence_ends = [place for place, sign in enumerate(self.target.signs, start=1) if sign in _ENDS]
         self.children: dict[int, list[int]] = {}
         for index, mark in enumerate(marks):
             self.children.setdefault(mark.parent, []).append(index)
@@ -284,7 +296,8 @@ class _Placing:
             first, last = self.target.between(start, stop)
             self.holder[first:last] = [_FIXED] * (last - first)
             if not start:
-                self.ranges[ROOT], self.spans[ROOT] = (last, len(self.target.spans)), (stop, len(translation))
+                first, begin = max(last, self.ranges[ROOT][0]), max(stop, self.spans[ROOT][0])
+                self.ranges[ROOT], self.spans[ROOT] = (first, len(self.target.spans)), (begin, len(translation))
         for node in (ROOT, *range(len(marks))):
             if node in self.children:
                 self._place_children(node)
@@ -298,6 +311,7 @@ class _Placing:
         for child in children:
             if child not in self.ranges:
                 place = self._place(node, self.marks[child])
+                place = next((stop for start, stop in self.fixed if start < place < stop), place)
                 before = bisect_left(chosen, (place, 0, 0)) - 1
                 if before >= 0 and place < chosen[before][1]:  # inside another child: before it, or after it
                     start, stop, other = chosen[before]
@@ -379,7 +393,7 @@ class _Placing:
             if atom is not None:
                 return min(max(self.target.spans[atom][1], start), stop)
         if here <= begin or here >= end:
-            return start if here <= begin else self._at_end(mark, stop, last)
+            return start if here <= begin else self._at_end(mark, stop, first, last)
         place = self._best_place(here, (begin, end), (first, last))
         return stop if place >= last else min(max(self.target.starts[place], start), stop)
 
@@ -388,10 +402,10 @@ class _Placing:
         links = [link for link in self.attention.by_source[attended] if first <= link[0] < last]
         return max(links, key=lambda link: link[1])[0] if links else None
 
-    def _at_end(self, mark: Mark, stop: int, last: int) -> int:
+    def _at_end(self, mark: Mark, stop: int, first: int, last: int) -> int:
         """The end of what a mark stands in, before a period that the source does not have."""
         atom = last - 1
-        while mark.before and atom > 0 and self.target.signs[atom] in _ENDS and not self.attention.totals[atom]:
+        while mark.before and atom > first and self.target.signs[atom] in _ENDS and not self.attention.totals[atom]:
             atom -= 1
         return min(stop, self.target.spans[atom][1])
 
@@ -403,10 +417,10 @@ class _Placing:
         the last that begins a word.
         """
         before = self._linked(range(here - 1, within[0] - 1, -1))
-        after = self._linked(range(here, within[1]))
+        behind = self._linked(range(here, within[1]))
         changes: dict[int, float] = {places[0]: 0.0}  # of the cost, from one place on
         beside: dict[int, float] = {}  # what a place is worth for the words beside it
-        for atoms, sign in ((before, -1), (after, 1)):
+        for atoms, sign in ((before, -1), (behind, 1)):
             for distance, attended in enumerate(atoms):
                 for atom, weight in self.attention.by_source[attended]:
                     if places[0] <= atom < places[1]:
@@ -419,8 +433,9 @@ class _Placing:
             return places[0] + round(share * (places[1] - places[0]))
         ends = self.source.signs[here - 1] in _ENDS
         candidates = {place + step for place in (*changes, *beside) for step in (-1, 0)}
-        if ends:
-            candidates |= {place for place in range(*places) if self._ends_sentence(place)}
+        for place in changes if ends else ():
+            after = bisect_left(self.sentence_ends, place)
+            candidates.update(self.sentence_ends[max(after - 1, 0) : after + 1])
         bounds = sorted(changes)
         costs = [*accumulate(changes[bound] for bound in bounds)]
 
@@ -473,7 +488,7 @@ class _Writing:
                 child = children.pop()
                 self._write(placing.spans[child][0])
                 instead = self.marks[child].instead
-                self.written.append(Piece(tags[child][0] if instead is None else instead, child))
+                self.written.append(Piece(tags[child][0], child) if instead is None else Piece(instead, child, self.at))
                 if instead is None:
                     frames.append((child, self._in_order(child)))
                 else:

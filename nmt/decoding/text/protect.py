@@ -8,7 +8,8 @@ It knows text and what a vocabulary spells; it knows no models.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import filterfalse
 from typing import NamedTuple
 
 import regex
@@ -43,8 +44,9 @@ _PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
     r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
-    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
-    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|</?[A-Za-z][\w:.-]*(?:\s[^<>]{0,500})?/?>",
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
+    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|"
+    r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
     # of the web and of mail, names of users, tags, and paths of files
     "addresses": r"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
     r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|(?<!\S)(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|"
@@ -56,7 +58,7 @@ _PATTERNS = {
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
 # Around a sentence: the numbers and signs of lists, and the dots of what goes on; signs that end no sentence
 _BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
-_END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}+)+")  # matched from the end
+_END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
@@ -94,14 +96,16 @@ class Seen(NamedTuple):
 
     def part(self, start: int, stop: int) -> "Seen":
         """The characters [start, stop), with the marks in them; those at the end of all belong to the last."""
-        chosen = [
-            (mark._replace(start=mark.start - start, stop=min(mark.stop, stop) - start), kept)
-            for mark, kept in zip(self.marks, self.kept, strict=True)
-            if start <= mark.start < stop or (stop == len(self.text) == mark.start)
-        ]
-        text, places = self.text[start:stop], self.places[start:stop]
+        first = bisect_left(self.marks, start, key=lambda mark: mark.start)
+        last = bisect_left(self.marks, stop + (stop == len(self.text)), key=lambda mark: mark.start)
         return self._replace(
-            text=text, places=places, marks=[one for one, _ in chosen], kept=[one for _, one in chosen]
+            text=self.text[start:stop],
+            places=self.places[start:stop],
+            marks=[
+                mark._replace(start=mark.start - start, stop=min(mark.stop, stop) - start)
+                for mark in self.marks[first:last]
+            ],
+            kept=self.kept[first:last],
         )
 
 
@@ -140,8 +144,15 @@ class Protection:
                     f"the pattern {pattern.pattern!r} takes more than {SECONDS:g} s for {excerpt(line)}: what may be "
                     "repeated in it repeats something itself"
                 ) from None
-            found += [_grown(line, start, stop, with_words=False) for start, stop in spans if start < stop]
-        return _merged(line, found)
+            bounds = [(start, stop) for start, stop in (_stripped(line, *span) for span in spans) if start < stop]
+            found += [_grown(line, *span, with_words=False) for span in bounds]
+        return joined_spans(found, line)
+
+
+def _stripped(line: str, start: int, stop: int) -> Span:
+    """The characters without white space around them."""
+    text = line[start:stop]
+    return start + len(text) - len(text.lstrip()), stop - len(text) + len(text.rstrip())
 
 
 def _grown(line: str, start: int, stop: int, *, with_words: bool) -> Span:
@@ -165,15 +176,18 @@ def _end_of_word(line: str, place: int, step: int) -> int:
     return at if step > 0 else at + 1
 
 
-def _merged(line: str, spans: Iterable[Span]) -> list[Span]:
-    """The spans in order; those that overlap, or that have no words and no sentence's end between them, are one."""
-    merged: list[Span] = []
+def joined_spans(spans: Iterable[Span], line: str | None = None) -> list[Span]:
+    """The spans in order; those that overlap are one.
+
+    So are, of a `line`, those that have no words and no sentence's end between them.
+    """
+    joined: list[Span] = []
     for start, stop in sorted(spans):
-        if merged and (start <= merged[-1][1] or _JOINED.fullmatch(line, merged[-1][1] - 1, start)):
-            start, other = merged.pop()
+        if joined and (start < joined[-1][1] or (line and _JOINED.fullmatch(line, joined[-1][1] - 1, start))):
+            start, other = joined.pop()
             stop = max(stop, other)
-        merged.append((start, stop))
-    return merged
+        joined.append((start, stop))
+    return joined
 
 
 class Sight:
@@ -200,45 +214,45 @@ class Sight:
         return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
 
     def kept(self, line: str, unknown: Sequence[Span] = ()) -> list[Span]:
-        """What a line has that is kept, with what is `unknown`, but for terms; not overlapping, and in order."""
+        """What a line has that is kept, with what is `unknown` and no term; not overlapping, and in order."""
         if self.protection is None:
             return []
-        terms = self.terms(line)
-        spans = [*self.protection.spans(line), *unknown]
-        return _merged(
-            line, [span for span in spans if not any(first < span[1] and span[0] < last for first, last in terms)]
-        )
+        is_term = partial(overlaps, self.terms(line))
+        return joined_spans([*self.protection.spans(line), *filterfalse(is_term, unknown)], line)
 
     def terms(self, line: str) -> list[Span]:
         """Where the terms of the glossary are."""
         return [term[:2] for term in self.glossary.occurrences(line)] if self.glossary is not None else []
 
-    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
-        """The sentence [start, stop) of a line of which this is `kept`."""
+    def has_words(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> bool:
+        """Whether there is something to translate in the characters [start, stop) of a line of which this is `kept`."""
+        if self.protection is None:
+            return True
+        return any(_LETTER.search(line, *span) for span in _between(_inside(kept, start, stop), start, stop))
+
+    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span], *, recased: bool = True) -> Seen:
+        """The sentence [start, stop) of a line of which this is `kept`; `recased`: capitals are shown as a sentence."""
         if self.protection is None:
             return self._with_terms(unprotected(line, start, stop))
-        kept = kept[bisect_left(kept, (start,)) : bisect_left(kept, (stop,))]
-        if self.protection.around:
-            kept = _merged(line, [*kept, *_around(line, start, stop)])
-        rest = "".join(line[first:last] for first, last in _between(kept, start, stop))
-        if not _LETTER.search(rest):
+        if not self.has_words(line, start, stop, kept):
             return Seen("", (), (), [(start, stop)])
-        seen = self._shown(line, start, stop, kept)
-        letters = [character for character in seen.text if character.isalpha()]
-        if len(letters) >= CAPITALS and seen.text.isupper():
-            seen = seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
-        return self._with_terms(seen)
+        kept = _inside(kept, start, stop)
+        if self.protection.around:
+            kept = joined_spans([*kept, *_around(line, start, stop)], line)
+        seen = self._with_terms(self._shown(line, start, stop, kept))
+        if recased and seen.text.isupper() and sum(map(str.isalpha, seen.text)) >= CAPITALS:
+            return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
+        return seen
 
     def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
         """What the vocabulary has no pieces for, with the rest of the words, in the line; `ids` are those of `seen`."""
         if self.protection is None or not self.keeps_unknown or UNKNOWN not in ids:
             return []
-        spans = zip(ids, self.subwords.spans(seen.text), strict=True)
-        return [
-            seen.span(*_grown(seen.text, *span, with_words=_WORD.search(seen.text, *span) is not None))
-            for piece, span in spans
-            if piece == UNKNOWN and span[0] < span[1]
-        ]
+        found: list[Span] = []
+        for piece, (start, stop) in zip(ids, self.subwords.spans(seen.text), strict=True):
+            if piece == UNKNOWN and start < stop and not (found and stop <= found[-1][1]):
+                found.append(_grown(seen.text, start, stop, with_words=bool(_WORD.search(seen.text, start, stop))))
+        return [seen.span(*span) for span in found]
 
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
@@ -304,6 +318,11 @@ class Sight:
         kept = [seen.span(term.start, term.stop) for term in terms]
         both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
         return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
+
+
+def _inside(kept: Sequence[Span], start: int, stop: int) -> Sequence[Span]:
+    """Those that begin among the characters [start, stop)."""
+    return kept[bisect_left(kept, (start,)) : bisect_left(kept, (stop,))]
 
 
 def overlaps(spans: Sequence[Span], other: Span) -> bool:

@@ -49,10 +49,10 @@ def scores_with_pieces(scores: WordScores, text: str, parts: Sequence[Piece]) ->
         return scores
     whole, bounds = "".join(part.text for part in parts), [*accumulate((len(part.text) for part in parts), initial=0)]
     words, starts = whole.split(), [start for start, _ in places_of(whole.split(), whole)]
-    own = [(part.start, number) for number, part in enumerate(parts) if part.mark is None]
+    own = [(part.start, number) for number, part in enumerate(parts) if part.start is not None]
     totals = [0.0] * len(words)
     for (start, _), score in zip(places_of(text.split(), text), scores.scores, strict=False):
-        begin, number = own[bisect_right(own, (start, len(parts))) - 1]
+        begin, number = own[max(bisect_right(own, (start, len(parts))) - 1, 0)]
         place = bounds[number] + min(start - begin, len(parts[number].text))
         totals[bisect_right(starts, place) - 1] += score
     return WordScores(words, totals, scores.end)
