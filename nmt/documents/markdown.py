@@ -171,7 +171,7 @@ def _tokens(source: str, references: dict[str, Any]) -> list[Token]:
         elif child.type == "strong_close":
             stop += 1
         elif child.type == "hardbreak":
-            start = len(source[:start].rstrip(" "))
+            start = len(source[:start].rstrip(" \t"))
         elif child.type == "image" or child.info == "auto":
             kind, name = OTHER, CODE
         elif child.type == "html_inline" and (tag := _HTML_TAG.fullmatch(source, start, stop)):

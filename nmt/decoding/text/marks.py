@@ -140,6 +140,11 @@ class _Atoms:
         """The atoms of a word that are letters and digits."""
         return [atom for atom in self.words[word] if not self.signs[atom]]
 
+    def sentences(self) -> list[int]:
+        """Which sentence each word is in, from 0; one ends with a word that ends with a mark of its end."""
+        ends = [self.signs[atoms[-1]] in _ENDS if atoms else False for atoms in self.words]
+        return [*accumulate(ends[:-1], initial=0)] if ends else []
+
     def shares(self, word: int) -> list[tuple[int, float]]:
         """The parts of a word that are read, and how much of it each is; of very many the first and the last ones."""
         if word not in self._shares:
@@ -178,8 +183,11 @@ class _Attention:
     def __init__(self, line: str, translation: str, links: Sequence[Weighted], cuts: Sequence[int]) -> None:
         self.source, self.target = _Atoms(line, cuts), _Atoms(translation, ())
         rows: list[dict[int, float]] = [{} for _ in self.target.words]
+        ours, theirs = self.source.sentences(), self.target.sentences()
+        apart = ours[-1:] == theirs[-1:]  # as many, so that each is the translation of its like
         for word, place, weight in links:
-            rows[place][word] = weight
+            if not apart or ours[word] == theirs[place]:
+                rows[place][word] = weight
         alike = self._unchanged(rows)
         self.target = _Atoms(translation, self._cuts_of_unchanged(alike, cuts))
         taken = {word for word in alike.values() if _is_literal(self.source.spelled(self.source.core(word)))}
@@ -190,10 +198,15 @@ class _Attention:
                 self._add(place, {alike[place]: 1.0})
             elif others := {word: weight for word, weight in row.items() if word not in taken}:
                 self._add(place, others)
-        signs = self.source.signs[-1:], self.target.signs[-1:]
-        if signs[0] == signs[1] != [""] and self.totals and not self.totals[-1]:
-            self._link(len(self.source.spans) - 1, len(self.totals) - 1, 1.0)  # the period of a line, behind any word
+        for attended, atom in zip(self._ends(self.source), self._ends(self.target), strict=False) if apart else ():
+            if attended is not None and atom is not None and not self.totals[atom]:
+                self._link(attended, atom, 1.0)  # the period of a sentence, behind any word
         self.before = [0.0, *accumulate(self.totals)]
+
+    def _ends(self, atoms: _Atoms) -> list[int | None]:
+        """The mark at the end of each sentence; None where there is none."""
+        lasts = {sentence: words[-1] for sentence, words in zip(atoms.sentences(), atoms.words, strict=True)}
+        return [last if atoms.signs[last] in _ENDS else None for last in lasts.values()]
 
     def _unchanged(self, rows: Sequence[dict[int, float]]) -> dict[int, int]:
         """The source word of each target word that is the same, without the signs around both.

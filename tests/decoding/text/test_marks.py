@@ -59,6 +59,12 @@ def test_attention_is_added_up() -> None:
     assert with_tags("a <b>b</b> c", "A C", weak) == "A <b>C</b>"  # rather than nothing
 
 
+def test_sentences_go_with_sentences_where_there_are_as_many() -> None:
+    """Whatever words attend to; the period of one belongs to it."""
+    links = [(3, 0, 1.0), (1, 1, 1.0), (0, 2, 0.6), (2, 2, 0.4), (0, 3, 1.0)]
+    assert with_tags("<b>One two.</b> Three four", "Eins zwei. Drei vier", links) == "<b>Eins zwei.</b> Drei vier"
+
+
 def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
     links = [(1, 0, 1.0), (0, 1, 1.0), (2, 2, 1.0)]
     assert with_tags("press <kbd>F5</kbd> now", "jetzt F5 drücken", links) == "jetzt <kbd>F5</kbd> drücken"
