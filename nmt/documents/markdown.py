@@ -79,33 +79,50 @@ class Markdown:
         return "".join(part if isinstance(part, str) else self._written(part, next(left)) for part in self._parts)
 
     def _written(self, text: _Text, translation: Translation) -> str:
-        """A text with its translation, whose characters get backslashes if it would have other elements without."""
+        """A text with its translation, whose characters get backslashes if it would have other elements without.
+
+        If it would even so, emphasis is left out; and a text stays as it is that would be another block.
+        """
         line = " ".join(translation.text.split())
         links = attention_links(translation, text.piece.text, line)
-        tags = [
-            (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
-            for before, after in text.piece.tags
-        ]
-        piece = text.piece._replace(tags=tags, rows=1)
         rows = text.source.split("\n")
         width = max(map(len, rows)) if len(rows) > 1 else 0
-        blocks, elements = self._elements(text.source)
-        written = ""
-        for write, row_start in ((_plain, r"\1"), (_escaped, r"\1\\")):
+        blocks, elements, _ = self._elements(text.source)
+        written, blocks_now = "", blocks
+        for write, row_start, left_away in _WAYS:
+            tags = [
+                (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
+                if before.strip(left_away)
+                else ("", "")
+                for before, after in text.piece.tags
+            ]
+            piece = text.piece._replace(tags=tags, rows=1)
             inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
             inside = _broken(inside, width).translate(_UNGLUE)
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
-            blocks_now, elements_now = self._elements(written)
+            blocks_now, elements_now, text_now = self._elements(written)
             lost = (elements - elements_now).total()
-            if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out:
+            is_read = _solid(self._notation.words(inside)) == _solid(line) and _letters(text_now) == _letters(line)
+            if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out and is_read:
                 break
+        else:
+            written = written if blocks_now == blocks else text.source
         return written.replace("|", r"\|") if text.is_cell else written.replace("\n", text.row_end)
 
-    def _elements(self, source: str) -> tuple[list[str], Counter[str]]:
-        """The blocks of a text, and the elements in it."""
+    def _elements(self, source: str) -> tuple[list[str], Counter[str], str]:
+        """The blocks of a text, the elements in it, and what there is besides."""
         blocks = _PARSER.parse(source, self._references)
-        inside = (child.type for block in blocks for child in block.children or ())
-        return [block.type for block in blocks], Counter(kind for kind in inside if not _is_text(kind))
+        inside = [child for block in blocks for child in block.children or ()]
+        elements = Counter(child.type for child in inside if not _is_text(child.type))
+        return [block.type for block in blocks], elements, "".join(one.content for one in inside if _is_text(one.type))
+
+
+def _solid(text: str) -> str:
+    return "".join(text.split())
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _without_empty(text: str) -> tuple[str, int]:
@@ -246,3 +263,7 @@ def _parser() -> MarkdownIt:
 
 
 _PARSER = _parser()
+
+# How a text may be written, of which the first counts that is read as it is meant: its characters, the beginnings of
+# rows like those of lists, and the tags that are left out
+_WAYS = ((_plain, r"\1", ""), (_escaped, r"\1\\", ""), (_escaped, r"\1\\", "*_~"))
