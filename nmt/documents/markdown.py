@@ -81,14 +81,14 @@ class Markdown:
     def _written(self, text: _Text, translation: Translation) -> str:
         """A text with its translation, whose characters get backslashes if it would have other elements without.
 
-        If it would even so, emphasis is left out; and a text stays as it is that would be another block.
+        If it would even so, emphasis is left out; and a text stays as it is that would be something else.
         """
         line = " ".join(translation.text.split())
         links = attention_links(translation, text.piece.text, line)
         rows = text.source.split("\n")
         width = max(map(len, rows)) if len(rows) > 1 else 0
         blocks, elements, _ = self._elements(text.source)
-        written, blocks_now = "", blocks
+        written, blocks_now, elements_now = "", blocks, elements
         for write, row_start, left_away in _WAYS:
             tags = [
                 (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
@@ -106,7 +106,7 @@ class Markdown:
             if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out and is_read:
                 break
         else:
-            written = written if blocks_now == blocks else text.source
+            written = written if blocks_now == blocks and not elements_now - elements else text.source
         return written.replace("|", r"\|") if text.is_cell else written.replace("\n", text.row_end)
 
     def _elements(self, source: str) -> tuple[list[str], Counter[str], str]:
