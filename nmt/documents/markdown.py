@@ -102,7 +102,9 @@ class Markdown:
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
             blocks_now, elements_now, text_now = self._elements(written)
             lost = (elements - elements_now).total()
-            is_read = _solid(self._notation.words(inside)) == _solid(line) and _letters(text_now) == _letters(line)
+            is_read = write is _escaped or (
+                _solid(self._notation.words(inside)) == _solid(line) and len(_letters(text_now)) >= len(_letters(line))
+            )
             if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out and is_read:
                 break
         else:
