@@ -17,7 +17,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.protect import Seen, Sight, is_blank, joined_spans, overlaps, unprotected
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
@@ -65,6 +65,7 @@ class Reader:
     options: TranslationOptions
     sight: Sight  # what the model sees of a sentence
     continuing: Tensor | None = None  # the pieces that make a word longer; None: nothing is required
+    forbidden: Forbidden | None = None
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
     def segments(
@@ -109,10 +110,9 @@ class Reader:
             (last, with_last),
             *((Required(), contained) for contained in after),
         ]
-        forbidden = forbidden_by(self.options.forbidden, self.options.forbidden_as_written, target)
-        if forbidden is not None:
+        if self.forbidden is not None:
             for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
-                problems += forbidden.contradictions(map(target.normalized, texts), f"the {what} of {line}")
+                problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {line}")
         having = list(segments)
         for index, (part, contained) in enumerate(shares):
             pieces = len(segments[index].source) if segments else 0

@@ -271,16 +271,23 @@ class Translator:
         options = replace(options or TranslationOptions(), **overriding)
         self.check(options, constraints=constraints is not None)
         decoding = options.decoding(self.decoding)
+        forbidden = self._forbidden(options)
         search = Search(
             scorer=self.scorer,
             decoding=decoding,
             options=options,
             shortlist=self.shortlist,
             continuing=self._continuing_for(prefixes, constraints),
-            forbidden=self._forbidden(options),
+            forbidden=forbidden,
             device=self.device,
         )
-        writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
+        writer = Writer(
+            scorer=self.scorer,
+            vocabularies=self.vocabularies,
+            decoding=decoding,
+            options=options,
+            forbidden=forbidden,
+        )
         read = self.read(lines, options, prefixes=prefixes, constraints=constraints, first=first, waiting=waiting)
         return chain.from_iterable(
             writer.translations(together, segments, search.hypotheses(list(chain(*segments))))
@@ -315,6 +322,7 @@ class Translator:
                 keeps_unknown=options.replace_unknown is None,
             ),
             continuing=self._continuing_for(prefixes, constraints),
+            forbidden=self._forbidden(options),
             numbered=first is not None,
         )
         number = first or 0

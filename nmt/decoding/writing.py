@@ -41,7 +41,7 @@ from nmt.decoding.text.alignment import (
     soft_alignment,
     weighted_links,
 )
-from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.marks import Mark, Piece, pieces
 from nmt.decoding.text.protect import is_blank
@@ -86,6 +86,7 @@ class Writer:
     vocabularies: Vocabularies
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
+    forbidden: Forbidden | None = None
 
     def translations(
         self,
@@ -189,8 +190,7 @@ class Writer:
         if seen.marks:
             attention = None
             if weights is not None:
-                spans = segment.spans or self.vocabularies.source.spans(seen.text)
-                attention = aligned(words_of_parts(seen.text, spans, finer=True), finer_words)
+                attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer_words)
             marks, tags, kept = _to_place(segment, text, changed)
             links, fixed = weighted_links(attention, seen.text, text), list(_required_spans(segment, text))
             parts = pieces(seen.text, marks, tags, text, links, fixed=fixed)
@@ -226,8 +226,7 @@ class Writer:
             dictionary=self.options.replace_unknown,
             forced=len(segment.prefix.tokens),
         )
-        forbidden = forbidden_by(self.options.forbidden, self.options.forbidden_as_written, target)
-        if forbidden is not None and forbidden.found_in(replaced.text):
+        if self.forbidden is not None and self.forbidden.found_in(replaced.text):
             return None
         return replaced if all(contains(replaced.text, phrase, target) for phrase in segment.phrases) else None
 

@@ -7,18 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.config.schema import PROTECTED, DecodingConfig
+from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from tests.random_model import save_random_model
 
-SETS = ("placeholders", "addresses", "symbols", "numbers")
+SETS = PROTECTED
 
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     """A hostile one: with random weights."""
     return Translator.load(save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors"))
+
+
+def test_the_sets_are_those_of_the_configuration() -> None:
+    assert tuple(protect._PATTERNS) == PROTECTED == ("placeholders", "addresses", "symbols", "numbers")
+    assert DecodingConfig().protect == list(PROTECTED[:3])
 
 
 def kept(line: str, *patterns: str) -> list[str]:

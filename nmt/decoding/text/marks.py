@@ -189,7 +189,8 @@ class _Attention:
             if not apart or ours[word] == theirs[place]:
                 rows[place][word] = weight
         alike = self._unchanged(rows)
-        self.target = _Atoms(translation, self._cuts_of_unchanged(alike, cuts))
+        if moved := self._cuts_of_unchanged(alike, cuts):
+            self.target = _Atoms(translation, moved)
         taken = {word for word in alike.values() if _is_literal(self.source.spelled(self.source.core(word)))}
         self.by_source: list[list[tuple[int, float]]] = [[] for _ in self.source.spans]
         self.totals = [0.0] * len(self.target.spans)

@@ -217,7 +217,7 @@ class Sight:
         """What a line has that is kept, with what is `unknown` and no term; not overlapping, and in order."""
         if self.protection is None:
             return []
-        is_term = partial(overlaps, self.terms(line))
+        is_term = partial(overlaps, self.terms(line) if unknown else ())
         return joined_spans([*self.protection.spans(line), *filterfalse(is_term, unknown)], line)
 
     def terms(self, line: str) -> list[Span]:

@@ -39,7 +39,7 @@ class Segment(NamedTuple):
     line: Line = Line()  # the whole of it
     of_line: Sequence[Seen] = ()  # its sentences, as the model sees them
     seen: Seen = Seen("", ())  # what the model sees as these pieces
-    spans: Sequence[Span] = ()  # of a part of a sentence: the characters of each piece in what the model sees
+    spans: Sequence[Span] = ()  # where that has marks: its characters that each of the pieces is
     first: int = 0  # the place of the first source piece among those of all sentences of the line
     space: str | None = None  # what follows in the line; None inside a sentence: a space, where there is text around it
 
@@ -71,9 +71,9 @@ def segments_of(
     segments: list[Segment] = []
     first = 0
     for seen, pieces, space in zip(of_line, filter(None, ids), line.spaces()[1:], strict=True):
-        parts: list[tuple[slice, Seen, Sequence[Span]]] = [(slice(0, len(pieces)), seen, ())]
+        spans = subwords.spans(seen.text) if seen.marks or len(pieces) > longest else []
+        parts = [(slice(0, len(pieces)), seen, spans)]
         if len(pieces) > longest:
-            spans = subwords.spans(seen.text)
             terms = seen.terms()
             within = {place for place, (start, _) in enumerate(spans) if overlaps(terms, (start, start))}
             cuts = segment(subwords.pieces_of_text(pieces), longest, within)
