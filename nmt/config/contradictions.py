@@ -85,10 +85,6 @@ def _watched(config: Config, problems: Problems) -> None:
         if name in names[:index]:
             message = f"{name} is the name of data.watch.{names.index(name)}, too; give each its own"
             problems.append(problem_at(f"data.watch.{index}.name", message))
-    retain = config.training.validation.retain
-    if retain is not None and retain.corpus not in names:
-        message = f"no corpus in data.watch is named {retain.corpus}; names there: {', '.join(names) or 'none'}"
-        problems.append(problem_at("training.validation.retain.corpus", message))
 
 
 _KEY_SETS = (("model",), ("source_model", "target_model"), ("vocabulary",), ("source_vocabulary", "target_vocabulary"))
@@ -236,9 +232,8 @@ def _plateau(config: Config, problems: Problems) -> None:
     if schedule.stop_below_minimum and not minimum:
         message = "true has no effect with minimum_learning_rate: 0; set a minimum above 0, or remove it"
         problems.append(problem_at("training.schedule.stop_below_minimum", message))
-    # With `retain`, early stopping has other best values than the schedule, which then may act before.
-    stopping, retain = config.training.early_stopping, config.training.validation.retain
-    if stopping is None or retain is not None or stopping.metric != schedule.metric:
+    stopping = config.training.early_stopping
+    if stopping is None or stopping.metric != schedule.metric:
         return
     if stopping.patience < schedule.patience + 2:  # the validation that cuts the rate, and one with the new rate
         message = (

@@ -224,8 +224,7 @@ class DataConfig(Section):
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
     watch: Annotated[list[WatchedFiles], BeforeValidator(_as_list)] = []
-    """Further validation corpora, scored and shown at every validation by their names. They choose nothing; see
-    training.validation.retain."""
+    """Further validation corpora, scored and shown at every validation by their names. They choose nothing."""
     max_length: Count = 100
     """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
@@ -643,21 +642,9 @@ class Divergence(Section):
     """Training fails after this many diverged validations in a row, or if its last validation has diverged."""
 
 
-class Retain(Section):
-    corpus: str
-    """The name of a corpus of data.watch."""
-    metric: Metric = "bleu"
-    """What is measured on it."""
-    tolerance: float = Field(ge=0.0, le=1e9)
-    """How much worse than at the start of training the metric may be."""
-
-
 class ValidationConfig(Section):
     metric: Metric = "bleu"
     """The metric that chooses the best checkpoints; of equal values, such as a BLEU of 0, that with the lower loss."""
-    retain: Retain | None = None
-    """What a fine-tuned model must not forget: a checkpoint that is too much worse on a watched corpus is never the
-    best. The first checkpoint is the model as it starts. null: nothing."""
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"

@@ -179,7 +179,6 @@ class _Start:
         given: dict[KeyPath, bool] = {
             ("training", "freeze"): bool(training.freeze),
             ("training", "vocabulary"): training.vocabulary != "same",
-            ("training", "validation", "retain"): training.validation.retain is not None,
         }
         message = "needs --init-from, the model that it is about"
         return [Problem(key, message) for key, is_given in given.items() if is_given]

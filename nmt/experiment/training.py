@@ -32,7 +32,6 @@ from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
 from nmt.training.run_folder import RunFolder, has_state
-from nmt.training.scheduled_sampling import late
 from nmt.training.starting_weights import (
     Pretrained,
     parts,
@@ -86,7 +85,6 @@ def dry_run(request: Request, log: Log) -> Iterator[str]:
     with _explained(request.output):
         _warn(log, doubts_of_start(request))
         prepared = _prepare(request, log)
-        _warn(log, late(request.config, prepared.train))
         _report_vocabulary(request, prepared, log)
         pretrained = _read_pretrained(config, prepared, log)
         candidates = build_candidates(config, prepared.vocabularies, request.device)
@@ -159,8 +157,6 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
         processes.check_same("configuration", dump_config(request.config))
         processes.check_same("corpus", _fingerprint(prepared))
         processes.check_same("saved state", "none" if state is None else f"of update {state.update}")
-    if state is None:
-        _warn(log, late(request.config, prepared.train))
     for line in parameters(model):
         log(line)
     if request.origin is not None and state is None:

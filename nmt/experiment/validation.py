@@ -27,7 +27,6 @@ from nmt.ops.memory import enough_memory
 from nmt.processes import ALONE, Processes
 from nmt.symbols import END, PIECES
 from nmt.training.corpus_loss import Validate, Validation, corpus_loss, plan_validation
-from nmt.training.optim import watched_metric
 from nmt.training.samples import Sample, chosen
 
 
@@ -97,7 +96,7 @@ def build_validation(
                 samples = _samples(translator, lines, [ids[place] for place in places])
         for name, corpus in watched.items():
             numbers, *_ = score(model, translator, corpus)
-            metrics |= {watched_metric(name, metric): value for metric, value in numbers.items()}
+            metrics |= {f"{name}.{metric}": value for metric, value in numbers.items()}
         return Validation(metrics, samples)
 
     return validate

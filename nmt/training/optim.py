@@ -4,7 +4,6 @@ A schedule is a factor on the configured learning rate; its state is a few numbe
 """
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -18,7 +17,6 @@ from nmt.config.schema import (
     HalvingSchedule,
     PlateauSchedule,
     RateFactors,
-    Retain,
     SGDConfig,
     TrainingConfig,
     WarmupSchedule,
@@ -133,25 +131,6 @@ def improves(metric: str, new: tuple[float, float], old: tuple[float | None, flo
     if former_value is None or value != value:
         return value == value
     return value > former_value if higher_is_better(metric) else value < former_value
-
-
-def watched_metric(corpus: str, metric: str) -> str:
-    """What the measurements of a validation call a metric of a watched corpus."""
-    return f"{corpus}.{metric}"
-
-
-def retains(metrics: Mapping[str, float], config: Retain | None, start: float | None) -> bool:
-    """Whether a validation shows no more loss on the watched corpus than it may, from what it was at the `start`.
-
-    With the metric m, its value m_0 at the start and the tolerance τ: m ≥ m_0 - τ, or m ≤ m_0 + τ where lower is
-    better. NaN never does. There is nothing to retain without a `config`, at the start (None), or if m_0 is not finite.
-    """
-    if config is None or start is None or not math.isfinite(start):
-        return True
-    value = metrics[watched_metric(config.corpus, config.metric)]
-    if higher_is_better(config.metric):
-        return value >= start - config.tolerance
-    return value <= start + config.tolerance
 
 
 class Schedule:

@@ -13,7 +13,7 @@ from nmt.data.batch import Batch
 from nmt.errors import counted
 from nmt.ops.loss import perplexity
 from nmt.processes import Processes
-from nmt.training.optim import higher_is_better, improves, retains, watched_metric
+from nmt.training.optim import higher_is_better, improves
 from nmt.training.update import UpdateResult
 
 MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
@@ -71,7 +71,7 @@ class Window:
 
 
 class Scored(NamedTuple):
-    """A validation whose model may be chosen."""
+    """A validation."""
 
     value: float  # of the metric that chooses
     update: int
@@ -88,7 +88,6 @@ class Progress:
     rate: float = 0.0  # the learning rate of the last update
     seconds: float = 0.0  # of training and validation, over all sittings
     validated: int = -1  # the update of the last validation
-    retained: float | None = None  # the metric of the watched corpus at the start, which limits what may be the best
     best: list[Scored] = field(default_factory=list)  # best first
     last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
     stopping_best: float | None = None  # early stopping: the best value, the loss with it, and validations since
@@ -111,19 +110,14 @@ class Progress:
     def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
         """Record a validation at the current update; returns whether it is the best so far.
 
-        Among equal values the one with the lowest loss is the best, and then the earliest. What forgets too much is
-        never better than anything.
+        Among equal values the one with the lowest loss is the best, and then the earliest.
         """
         self.validated = self.update
-        retain = config.validation.retain
-        is_good = retains(metrics, retain, self.retained)
-        if retain is not None and self.retained is None:
-            self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
-        is_best = self._rank(_found(metrics, config.validation.metric, is_good=is_good), config)
+        is_best = self._rank(_found(metrics, config.validation.metric), config)
         self.last.insert(0, self.update)
         del self.last[config.keep_last :]
         if (stopping := config.early_stopping) is not None:
-            self._wait(_found(metrics, stopping.metric, is_good=is_good), stopping)
+            self._wait(_found(metrics, stopping.metric), stopping)
         return is_best
 
     def _rank(self, found: tuple[float, float], config: TrainingConfig) -> bool:
@@ -200,7 +194,7 @@ class Progress:
         return cls(**{**saved, "window": window, "best": [Scored(*entry) for entry in saved["best"]]})
 
 
-def _found(metrics: Mapping[str, float], metric: str, *, is_good: bool) -> tuple[float, float]:
-    """What a validation found: the metric, NaN if the model must not be chosen, and the loss; NaN is infinite."""
+def _found(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
+    """The metric and the loss of a validation; NaN is infinite."""
     loss = metrics["loss"]
-    return metrics[metric] if is_good else math.nan, math.inf if math.isnan(loss) else loss
+    return metrics[metric], math.inf if math.isnan(loss) else loss

@@ -24,12 +24,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nmt.config import Config
 from nmt.config.schema import ScheduledSampling
 from nmt.data.batch import Batch
-from nmt.data.planning import plan_epoch
-from nmt.data.store import PairedIds
-from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.chunks import CHUNK
 from nmt.ops.linear import linear
@@ -43,30 +39,6 @@ def probability(config: ScheduledSampling, updates: int) -> float:
     if config.schedule == "linear":
         return config.probability * min(1.0, updates / config.updates)
     return config.probability / (1.0 + config.updates * math.exp(-updates / config.updates))
-
-
-def late(config: Config, corpus: PairedIds) -> list[str]:
-    """A warning about a run that ends before the probability has risen to half of P; none where it does."""
-    training = config.training
-    settings = training.scheduled_sampling
-    if settings is None:
-        return []
-    ends = [] if training.max_updates is None else [training.max_updates]
-    if training.max_epochs is not None:
-        ends.append(training.max_epochs * math.ceil(len(plan_epoch(corpus, config, epoch=0)) / training.accumulate))
-    updates = min(ends)
-    reached = probability(settings, updates)
-    if reached >= settings.probability / 2:
-        return []
-    linear_rise = settings.schedule == "linear"
-    half = math.ceil(settings.updates * (0.5 if linear_rise else math.log(settings.updates)))
-    advice = "give fewer" if linear_rise else "give fewer, or schedule: linear"
-    message = (
-        f"training.scheduled_sampling.updates: {settings.updates:,} is late for this run: after its "
-        f"{counted(updates, 'update')} the probability is {reached:.2g}, and half of {settings.probability:g} is only "
-        f"reached after {counted(half, 'update')}; {advice}"
-    )
-    return [message]
 
 
 def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:

@@ -6,7 +6,6 @@ No pickle is written or read. What the file says is ours once its checksum is ri
 """
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,9 +18,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from nmt.config import Config, differences, dump_config, moved_files, parse_config
-from nmt.errors import DamagedFile, UserError, collected, counted
-from nmt.files import rename, written_atomically
-from nmt.models.model_file import load_model
+from nmt.errors import DamagedFile, UserError, counted
+from nmt.files import rename
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import out_of_memory
 from nmt.ops.products import onednn_is_exact
@@ -115,11 +113,8 @@ class SavedStates:
             progress = self._resumed(state, log)
         self.update, self._kept = progress.update, progress.kept(self.config.training)
         log(f"resuming after update {progress.update:,}")
-        if self.processes.is_first:
-            if progress.finished is not None:
-                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
-            if progress.best:
-                self._restore_best(progress, log)
+        if self.processes.is_first and progress.finished is not None:
+            self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
         return progress
 
     def _resumed(self, state: State, log: Log) -> Progress:
@@ -150,27 +145,6 @@ class SavedStates:
             seed_process(self.config.seed, rank, progress.update)
         self.schedule.restore(state.numbers["schedule"])
         return progress
-
-    def _restore_best(self, progress: Progress, log: Log) -> None:
-        """Copy a missing or damaged best model from its checkpoint, which has the same bytes.
-
-        In a finished run it may have been an average of checkpoints, which is not computed again.
-        """
-        problems: list[str] = []
-        with collected(problems):
-            load_model(self.folder.best_path)
-        if not problems:
-            return
-        checkpoint = self.folder.checkpoint_path(progress.best[0].update)
-        if progress.finished is not None and self.config.training.average_best > 1:
-            problems.append(f"it may have been an average of checkpoints, the best of which is {checkpoint}")
-        with collected(problems):
-            load_model(checkpoint)
-        if len(problems) == 1:
-            with checkpoint.open("rb") as model, written_atomically(self.folder.best_path, "wb") as copy:
-                shutil.copyfileobj(model, copy)
-            problems.append(f"restored from {checkpoint}")
-        log(f"warning: {'; '.join(problems)}")
 
     def write(self, progress: Progress, records: Records | None, *, where: str) -> None:
         """Write the state, and keep the one before it; to be called in all processes, the first of which has records.

@@ -27,7 +27,7 @@ from nmt.signals import Interrupted, StopRequest
 from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
-from nmt.training.optim import improves, retains
+from nmt.training.optim import improves
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.scheduled_sampling import probability, with_own_words
@@ -97,8 +97,6 @@ class Trainer:
         if progress.position == 0 and self._reason_to_end() is None:  # else resumed before the last validation
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
-        if self.settings.validation.retain is not None and progress.validated < 0:  # what it was at the start
-            self._validate()
         groups = self._groups(plan)
         with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
             while self._between_updates():
@@ -244,7 +242,6 @@ class Trainer:
         metrics, samples = self._scored()
         progress = self.progress
         is_best = progress.record(metrics, self.settings)
-        self._may_be_chosen(metrics)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics, is_best=is_best)
         if self.records is not None:
@@ -255,17 +252,6 @@ class Trainer:
             self._write_model(self.folder.checkpoint_path(progress.update), metrics)
         if is_best:
             self._write_model(self.folder.best_path, metrics)
-
-    def _may_be_chosen(self, metrics: dict[str, float]) -> bool:
-        """Whether a model with these metrics may be chosen; the log says why not."""
-        retain, start = self.settings.validation.retain, self.progress.retained
-        if retain is None or retains(metrics, retain, start):
-            return True
-        self.log(
-            f"not to be chosen: {retain.metric} of {retain.corpus} is more than {retain.tolerance:g} worse than at "
-            f"the start, {start:.4g}"
-        )
-        return False
 
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an
@@ -321,14 +307,8 @@ class Trainer:
         if self.progress.validated != self.progress.update:
             self._validate()
         self._check_divergence(is_over=True)
-        averaged = self.settings.average_best > 0 and self._average()
-        if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
-            self.log(
-                f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
-                f"{self.settings.validation.metric} without getting too much worse on {retain.corpus} (see the log "
-                'lines that begin with "not to be chosen"); raise training.validation.retain.tolerance, mix in old '
-                "text, or choose one of the checkpoints yourself"
-            )
+        if self.settings.average_best > 0:
+            self._average()
         self.progress.finished = reason
         self._save()
 
@@ -337,31 +317,27 @@ class Trainer:
         if (finding := beyond_start(self.progress, self.settings, self.pieces, is_over=is_over)) is not None:
             raise Diverged(finding, where=self.place)
 
-    def _average(self) -> bool:
-        """Average the best checkpoints; whether the average validates better than each, and so is the best model."""
+    def _average(self) -> None:
+        """Average the best checkpoints: if the average validates better than each, it is the best model."""
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
         if len(best) < 2:
             self.log(f"no average: it needs at least two of the best checkpoints, and this run has {len(best)}")
-            return False
+            return
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
         paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
         if len(paths) < 2:
             self.log(f"no average: it needs at least two of the best checkpoints, and {len(paths)} can be read")
-            return False
+            return
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
-            wins = self._may_be_chosen(metrics) and is_better
-            self._record("average", metrics, is_best=wins)
-            if wins:
+            self._record("average", metrics, is_best=is_better)
+            if is_better:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
-        verdict = "no better than the best checkpoint"
-        if is_better:
-            verdict = "better, and now the best model" if wins else "better, but not to be chosen"
+        verdict = "better, and now the best model" if is_better else "no better than the best checkpoint"
         self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
-        return wins
 
     def _save_if_asked(self) -> None:
         """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""

@@ -121,17 +121,3 @@ def test_the_decoder_reads_more_and_more_words_of_its_own(
     assert shares[0] == 0.0
     assert 0.3 < shares[4] < 0.6
     assert min(shares[8:]) > 0.7
-
-
-def test_a_run_too_short_for_scheduled_sampling_is_told(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
-) -> None:
-    """An epoch's 9 batches, two together, are 5 updates; of 2 epochs 0.5 · 10 / 21 = 0.24 is reached."""
-    late = ("training.scheduled_sampling={probability: 0.5, updates: 21}", "training.max_epochs=2")
-    settings = (*late, "training.accumulate=2")
-    expected = (
-        "warning: training.scheduled_sampling.updates: 21 is late for this run: after its 10 updates the probability "
-        "is 0.24, and half of 0.5 is only reached after 11 updates; give fewer\n"
-    )
-    assert train(tiny, tmp_path / "run", *settings, "--dry-run") == 0
-    assert expected in capsys.readouterr().err

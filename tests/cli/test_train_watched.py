@@ -1,4 +1,4 @@
-"""nmt-train with watched corpora: what is measured of them, and how they limit what is chosen."""
+"""nmt-train with watched corpora: what is measured of them."""
 
 import shutil
 from collections.abc import Callable
@@ -10,13 +10,10 @@ import torch
 
 from nmt.models.model_file import load_model
 from tests.cli.conftest import FEW, records
-from tests.cli.test_train import scripted_losses
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-RETAIN = "training.validation.retain={corpus: old, metric: loss, tolerance: 0.0}"
-FAST = "training.optimizer.learning_rate=0.1"
 
 
 @pytest.fixture
@@ -56,39 +53,6 @@ def test_a_watched_corpus_is_scored_like_that_of_validation(
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
 
 
-def test_what_would_be_forgotten_is_retained(
-    tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture
-) -> None:
-    """The new loss falls and the old one rises: with no tolerance the best model is that of the start."""
-    assert train(new, tmp_path / "run", FAST, RETAIN, "--init-from", trained) == 0
-    told = capsys.readouterr().err
-    first, *later = validations(tmp_path / "run")
-    assert first["step"] == 0
-    assert all(record["loss"] < first["loss"] and record["old.loss"] > first["old.loss"] for record in later)
-    assert told.count("not to be chosen: loss of old is more than 0 worse than at the start, ") == len(later) == 3
-    warning = (
-        f"warning: {tmp_path / 'run' / 'best.safetensors'} is the model that training started from: no later one had a "
-        'better loss without getting too much worse on old (see the log lines that begin with "not to be chosen"); '
-        "raise training.validation.retain.tolerance, mix in old text, or choose one of the checkpoints yourself\n"
-    )
-    assert told.count(warning) == 1
-    start, best = (load_model(path).weights for path in (trained, tmp_path / "run"))
-    assert all(torch.equal(weight, start[name]) for name, weight in best.items())
-
-
-def test_an_average_that_forgets_is_no_best_model(
-    tmp_path: Path, new: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    """New and old losses: at the start, after two epochs, and of their average, which is the best of the new ones."""
-    scripted_losses(monkeypatch, 3.0, 2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.1)
-    settings = ("training.max_epochs=2", "training.keep_best=2", "training.average_best=2", RETAIN)
-    assert train(new, tmp_path / "run", *settings, "--init-from", trained) == 0
-    told = capsys.readouterr().err
-    assert "not to be chosen: loss of old is more than 0 worse than at the start, 2\n" in told
-    assert "average of 2 checkpoints: loss 0.5, better, but not to be chosen\n" in told
-    assert load_model(tmp_path / "run").training["epochs"] == 1
-
-
 def test_a_check_that_came_later_ends_no_run(
     tmp_path: Path, new: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -110,9 +74,6 @@ def test_a_check_that_came_later_ends_no_run(
 
 
 def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    assert train(new, tmp_path / "run", RETAIN) == 2
-    assert "training.validation.retain" in (said := capsys.readouterr().err)
-    assert "needs --init-from, the model that it is about" in said
     files = f"source: {tmp_path / 'valid.en'}, target: {tmp_path / 'none.de'}"
     assert train(new, tmp_path / "run", f"data.watch=[{{name: old, {files}}}]", "--init-from", trained) == 2
     assert "none.de: no such file" in capsys.readouterr().err

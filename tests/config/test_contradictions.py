@@ -55,11 +55,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "data.watch.1.name",
             "old is the name of data.watch.0, too; give each its own",
         ),
-        (
-            f"{WATCHED % 'z'}\n" + training("validation: {retain: {corpus: odl, metric: loss, tolerance: 0.0}}"),
-            "training.validation.retain.corpus",
-            "no corpus in data.watch is named odl; names there: old",
-        ),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
         (
             TAGGED.replace("<BT>", "<s>") + training("log_every: 9"),
@@ -269,9 +264,6 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: halving, after: 500, every: 20 updates}", "max_updates: 20"),
         training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
         training("schedule: {name: plateau, patience: 5}, early_stopping: {metric: loss, patience: 1}"),
-        f"{WATCHED % 'v'}\n"  # what early stopping finds no better may be better for the schedule
-        + training("schedule: {name: plateau}, early_stopping: {patience: 1}, validation: {retain: %s}")
-        % "{corpus: old, tolerance: 1.0}",
         training("schedule: {name: plateau, stop_below_minimum: true}"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
         training("sort_pairs: 1600, batch_order: shuffled_by_part"),

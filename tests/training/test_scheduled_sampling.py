@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config
 from nmt.config.schema import ModelConfig, ScheduledSampling
 from nmt.data.batch import Batch, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training.scheduled_sampling import drawn, late, probability, with_own_words
+from nmt.training.scheduled_sampling import drawn, probability, with_own_words
 
 SIZES = {"embedding_size": 3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 5}}
 
@@ -39,33 +38,6 @@ def test_the_schedules() -> None:
         assert probability(sigmoid, updates) == pytest.approx(expected, rel=1e-12)
     assert probability(sigmoid, 23) == pytest.approx(0.25, abs=0.001)
     assert probability(sigmoid, 10**9) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("settings", "end", "expected"),
-    [
-        ({"updates": 100}, 461, None),  # 100 ln 100 = 460.5
-        ({"updates": 100}, 460, "after its 460 updates the probability is 0.2, and half of 0.4 is only reached after"),
-        ({}, 9_000, "10,000 is late for this run: after its 9,000 updates the probability is 9.8e-05, and half of 0.4"),
-        ({"updates": 100}, 1, "after its 1 update the probability is 0.004, and half of 0.4 is only reached after 461"),
-        ({"schedule": "linear", "updates": 101}, 51, None),
-        (
-            {"schedule": "linear", "updates": 101},
-            50,
-            "is 0.2, and half of 0.4 is only reached after 51 updates; give fewer",
-        ),
-    ],
-)
-def test_what_a_run_is_too_short_for(settings: dict[str, Any], end: int, expected: str | None) -> None:
-    """0.4 / (1 + 100 exp(-0.01)) = 0.004, and 0.4 / (1 + 10,000 exp(-0.9)) = 0.000098."""
-    pair, other = {"source": "a", "target": "b"}, {"source": "c", "target": "d"}
-    data = {"source_language": "en", "target_language": "de", "train": [pair], "valid": other}
-    sampling = {"probability": 0.4, "schedule": "inverse_sigmoid", **settings}
-    training = {"max_updates": end, "scheduled_sampling": sampling}
-    config = Config.model_validate({"name": "run", "data": data, "training": training})
-    told = late(config, None)  # type: ignore[arg-type]  # which only a number of epochs makes it read
-    assert bool(told) == (expected is not None)
-    assert expected is None or expected in str(told)
 
 
 def test_words_are_drawn_as_their_probabilities_say() -> None:
