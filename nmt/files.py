@@ -31,6 +31,15 @@ def new_digest(content: bytes = b"") -> "hashlib.blake2b":
     return hashlib.blake2b(content, digest_size=16)
 
 
+def file_digest(path: Path) -> str:
+    """The hash of the bytes of a file. Raises OSError."""
+    digest, buffer = new_digest(), bytearray(1 << 20)
+    with open(path, "rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            digest.update(memoryview(buffer)[:count])
+    return digest.hexdigest()
+
+
 @contextmanager
 def written_atomically(path: Path, mode: str = "w", *, former: Path | None = None) -> Iterator[IO[Any]]:
     """Open a temporary file next to `path` for writing, and rename it to `path` if the block ends without an exception.

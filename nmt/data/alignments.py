@@ -20,7 +20,7 @@ It knows links, lines and pieces; it knows no ids and no cache.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -53,16 +53,14 @@ def piece_links(links: Iterable[Link], source: PieceWords, target: PieceWords) -
             yield from ((target_piece, source_piece, share) for source_piece in pieces[source_word])
 
 
-def check_alignments(pair: tuple[Path, Path], alignments: Path, *, expected: Mapping[Path, str] | None = None) -> None:
-    """Read a pair of files with their alignments; `expected` are the files' hashes, as in `check_corpora`.
+def check_alignments(pair: tuple[Path, Path], alignments: Path) -> None:
+    """Read a pair of files with their alignments.
 
     Raises:
         UserError: a file cannot be read, the numbers of lines differ, or for each of the first lines with a malformed
             link, one beyond the words of its pair, or white space at which aligners differ.
     """
-    known = expected or {}
-    pairs = read_pairs(*pair, expected=(known.get(pair[0]), known.get(pair[1])))
-    lines = read_lines(alignments, expected=known.get(alignments))
+    pairs, lines = read_pairs(*pair), read_lines(alignments)
     problems: list[str] = []
     for number, (texts, line) in enumerate(zip_longest(pairs, lines), start=1):
         if texts is None or line is None:

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.files import ABANDONED, UNFINISHED, new_digest, temporary_name
+from nmt.files import ABANDONED, UNFINISHED, file_digest, new_digest, temporary_name
 
 Log = Callable[[str], None]
 Facts = dict[str, Any]  # about an entry: whatever JSON can hold
@@ -34,7 +34,6 @@ CONTENTS = "contents"
 # What the process lacks, such as memory or permission: no damage, so nothing is removed
 _NOT_DAMAGE = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 _UNFINISHED = re.compile(f".+{UNFINISHED.pattern}")  # whatever the folder was going to be called
-_CHUNK = 1 << 20  # bytes hashed at once
 
 
 def cache_key(made_from: Any) -> str:
@@ -96,7 +95,7 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
         yield folder, facts
         files = sorted(folder.iterdir())
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            digests = list(pool.map(_hash_file, files))
+            digests = list(pool.map(file_digest, files))
         described = [(file.name, file.stat().st_size, digest) for file, digest in zip(files, digests, strict=True)]
         body = json.dumps({"facts": facts, "files": described}).encode()
         (folder / CONTENTS).write_bytes(new_digest(body).hexdigest().encode() + b"\n" + body)
@@ -127,14 +126,6 @@ def discard(path: Path) -> None:
         aside.unlink()
 
 
-def _hash_file(path: Path) -> str:
-    checksum, buffer = new_digest(), bytearray(_CHUNK)
-    with open(path, "rb", buffering=0) as file:
-        while count := file.readinto(buffer):
-            checksum.update(memoryview(buffer)[:count])
-    return checksum.hexdigest()
-
-
 def _check_regular(path: Path) -> int:
     """The size of a file. Raises ValueError for a folder, a pipe or a device, which are not even opened."""
     status = path.stat()
@@ -147,7 +138,7 @@ def _check_file(folder: Path, name: str, size: int, digest: str) -> None:
     """Raise ValueError unless a file has this size and this hash."""
     if (there := _check_regular(folder / name)) != size:
         raise ValueError(f"{name} has {there:,} bytes instead of {size:,}")
-    if _hash_file(folder / name) != digest:
+    if file_digest(folder / name) != digest:
         raise ValueError(f"{name} is not as it was written")
 
 

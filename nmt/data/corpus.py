@@ -5,7 +5,7 @@ nowhere else, whatever characters it holds: U+2028, a form feed or a lone carria
 `splitlines` and universal newlines would see more lines than `wc -l`, and the two sides of a corpus would drift apart.
 
 A line has at most LONGEST_LINE bytes, so a file that is not text, or a gzip file with one endless line, cannot use up
-memory. A corpus is read several times; passing the `expected` hash of the first time reveals changes in between.
+memory. A corpus is read several times: `unchanged` refuses what was made of files that changed meanwhile.
 """
 
 import codecs
@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from nmt.errors import UserError, collected, counted, nothing_at, refuse, shortened
-from nmt.files import new_digest
+from nmt.files import file_digest
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -38,17 +38,16 @@ _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once
 
 
-def read_lines(path: Path, *, expected: str | None = None) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, plain or gzip (recognized by its first bytes), without their line ends.
 
     One carriage return before the line end and a byte order mark at the start of the file are dropped. A last line
-    without a line end counts. `expected` is the hash that the bytes of the file must have; see `digests`.
+    without a line end counts.
 
     Raises:
-        UserError: the file cannot be read or is a damaged gzip file, a line is too long or not valid UTF-8, or, at the
-            end, its bytes turn out not to be the expected ones.
+        UserError: the file cannot be read or is a damaged gzip file, or a line is too long or not valid UTF-8.
     """
-    with _opened(path, expected) as file:
+    with _opened(path) as file:
         yield from lines_of(iter(partial(file.readline, LONGEST_LINE + 1), b""), name=str(path))
 
 
@@ -85,7 +84,7 @@ def read_text(path: Path, *, encoding: str = "utf-8") -> str:
     Raises:
         UserError: as in `read_lines`, or it has more than LARGEST_TEXT bytes.
     """
-    with _opened(path, None) as file:
+    with _opened(path) as file:
         return text_of(file, name=str(path), encoding=encoding)
 
 
@@ -106,15 +105,13 @@ def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
         raise UserError(_invalid_utf8(name, number, content[start:], error.start - start)) from None
 
 
-def read_pairs(
-    source: Path, target: Path, *, expected: tuple[str | None, str | None] = (None, None)
-) -> Iterator[tuple[str, str]]:
-    """Yield line i of `source` with line i of `target`; `expected` are their hashes, as in `read_lines`.
+def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Yield line i of `source` with line i of `target`.
 
     Raises:
         UserError: like `read_lines`, or at the end if one file has more lines than the other.
     """
-    source_lines, target_lines = read_lines(source, expected=expected[0]), read_lines(target, expected=expected[1])
+    source_lines, target_lines = read_lines(source), read_lines(target)
     for pairs, (source_line, target_line) in enumerate(zip_longest(source_lines, target_lines)):
         if target_line is None:
             raise UserError(_unequal(source, pairs + 1 + sum(1 for _ in source_lines), target, pairs))
@@ -123,13 +120,13 @@ def read_pairs(
         yield source_line, target_line
 
 
-def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path, str] | None = None) -> list[int]:
-    """Read every file once and return the number of lines of each pair of files; `expected` are the files' hashes.
+def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
+    """Read every file once and return the number of lines of each pair of files.
 
     Raises:
-        UserError: with one message for each file that is missing, not a regular file, unreadable, damaged, empty, not
-            as expected, or has a line that is too long or not valid UTF-8 (only the first one), and for each pair of
-            files with different numbers of lines.
+        UserError: with one message for each file that is missing, not a regular file, unreadable, damaged, empty, or
+            has a line that is too long or not valid UTF-8 (only the first one), and for each pair of files with
+            different numbers of lines.
     """
     files = list(pairs)
     counts: dict[Path, int] = {}
@@ -137,7 +134,7 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
     for path in dict.fromkeys(path for pair in files for path in pair):
         with collected(problems):
             _check_regular(path)
-            counts[path] = sum(1 for _ in read_lines(path, expected=expected[path] if expected else None))
+            counts[path] = sum(1 for _ in read_lines(path))
             if counts[path] == 0:
                 problems.append(f"{path}: the file is empty; a corpus needs at least one line")
     for source, target in files:
@@ -149,7 +146,7 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
 
 
 def digests(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return a hash of the bytes of each file, for cache keys and for `read_lines` to expect.
+    """Return a hash of the bytes of each file, for cache keys and for `unchanged`.
 
     It takes about a second per gigabyte, and reads files in parallel.
 
@@ -170,33 +167,26 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
 def _digest(path: Path) -> str:
     _check_regular(path)
     try:
-        with open(path, "rb", buffering=0) as file:
-            return _Hashing(file).digest()
+        return file_digest(path)
     except OSError as error:
         raise UserError(unreadable(path, error)) from None
 
 
-class _Hashing(io.RawIOBase):
-    """An unbuffered file that hashes what is read from it, and the rest at the end."""
+@contextmanager
+def unchanged(hashes: Mapping[Path, str]) -> Iterator[None]:
+    """Raise UserError after the block, whatever it made of the files, if one has not the hash that it had before."""
+    try:
+        yield
+    except Exception:
+        _check_unchanged(hashes)
+        raise
+    _check_unchanged(hashes)
 
-    def __init__(self, file: io.FileIO) -> None:
-        self._file = file
-        self._hash = new_digest()
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        count = self._file.readinto(buffer)
-        self._hash.update(memoryview(buffer)[:count])
-        return count
-
-    def digest(self) -> str:
-        """The hash of all bytes, including those not read yet."""
-        rest = bytearray(_CHUNK)
-        while self.readinto(rest):
-            pass
-        return self._hash.hexdigest()
+def _check_unchanged(hashes: Mapping[Path, str]) -> None:
+    for path, digest in digests(hashes).items():
+        if digest != hashes[path]:
+            raise UserError(f"{path}: was changed while it was being read; leave it as it is, and start again")
 
 
 def _check_regular(path: Path) -> None:
@@ -210,23 +200,17 @@ def _check_regular(path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading bytes; reading problems inside the block become UserErrors.
-
-    If the block ends without an exception, the bytes of the whole file must have the `expected` hash.
-    """
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a plain or gzip file for reading bytes; reading problems inside the block become UserErrors."""
     try:
         with open(path, "rb", buffering=0) as raw:
-            hashing = None if expected is None else _Hashing(raw)
-            file = io.BufferedReader(hashing or raw, _CHUNK)
+            file = io.BufferedReader(raw, _CHUNK)
             # peek, not a second open: a pipe can be read only once
             if file.peek(2)[:2] == GZIP_MAGIC:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield io.BufferedReader(unpacked, _CHUNK)
             else:
                 yield file
-            if hashing is not None and hashing.digest() != expected:
-                raise UserError(f"{path}: was changed while it was being read; leave it as it is, and start again")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:

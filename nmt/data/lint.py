@@ -1,9 +1,9 @@
 """Typical faults of parallel text, which do not keep a model from training but make it worse than it looks.
 
-They are counted once, while the text is read as a stream with 8 bytes of memory a pair; from the counts, which the
-cache keeps, come the same warnings at every start. Where they begin: of the training pairs of Multi30k, WMT news and
-the synthetic corpus at most 0.4% repeat another one, at most 0.1% of the validation pairs are training pairs, source
-and target are identical in at most 0.1%, at most 0.1% of the lines of raw text have an HTML entity, and one has a tab.
+They are counted while the text is read as a stream with 8 bytes of memory a pair. Where warnings begin: of the training
+pairs of Multi30k, WMT news and the synthetic corpus at most 0.4% repeat another one, at most 0.1% of the validation
+pairs are training pairs, source and target are identical in at most 0.1%, at most 0.1% of the lines of raw text have an
+HTML entity, and one has a tab.
 
 Text that Moses has tokenized has entities on purpose, in up to 48% of the lines, and translations get them, too. There
 they are words of their own, or begin or end one as "&apos;" does; so only others are faults: of 32,000 tokenized lines
@@ -13,30 +13,27 @@ Sides that are swapped are recognized by the words of the first 1,000 pairs, if 
 any two parts of these corpora, test sets included, the shares of the words of a side that are among those of the same
 side there add up to 0.18 or more over both sides, to five times as much as with the sides exchanged.
 
-It knows lines and files; it knows no subwords and no cache. Files that are misaligned, too long, or not UTF-8 are
+It knows lines; it knows no subwords and no cache. Files that are misaligned, too long, or not UTF-8 are
 refused by `corpus.py`; how many pairs are empty or too long is in the report of `store.py`.
 """
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from nmt.data.corpus import RETURNS, read_lines
-from nmt.errors import counted
+from nmt.errors import counted, refuse
 
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
 FEWEST_WORDS = 20  # different ones of a side, to judge by
-LOOKED_AT = 1000  # pairs of a corpus whose words are compared with those of another; lines that may begin with a tag
+LOOKED_AT = 1000  # pairs of a corpus whose words are compared with those of another
 _NAME = r"(?:quot|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);"
 _ENTITY = re.compile(rf"\w&(?:{_NAME}|apos;\w)|&{_NAME}\w")
-Paths = tuple[Path, Path]  # source, target
 Words = tuple[set[str], set[str]]  # of the source, of the target
 
 
@@ -70,11 +67,6 @@ FAULTS = {
         "have a tab (the first is line {first}), as in a table with both languages, and what a tab separates is one "
         "text to a model; give one of the columns, as cut -f1 FILE > NEW writes it",
     ),
-    "returned": Fault(
-        0.5,
-        "line",
-        f"have a carriage return within (the first is line {{first}}), where no line ends here; {RETURNS}",
-    ),
     "escaped": Fault(
         0.01,
         "line",
@@ -84,126 +76,106 @@ FAULTS = {
         "python3 -X utf8 -c \"import html; [print(' '.join(html.unescape(line).split())) "
         "for line in open(0, newline='\\n')]\" < FILE > NEW",
     ),
-    "tagged": Fault(
-        0.01,
-        "line",
-        "begin with the tag of the corpus (the first is line {first}), which is put in front of every line; take it "
-        "out of the text, or leave out the key tag",
-    ),
 }
+_SWAPPED = (
+    "{0} look swapped: the words of the source are rather those of {2}, and the words of the target those of {1}; one "
+    "of the two corpora has its sides the wrong way round, unless that is meant"
+)
+_NOTHING = (
+    "{}: {} have no pair with text on both sides, of {}, so that there is nothing to measure; give sentences with "
+    "their translations"
+)
+
+
+class Read(NamedTuple):
+    """A corpus that is read: its key in the configuration, its files, and its pairs."""
+
+    key: str
+    paths: tuple[Path, Path]  # source, target
+    pairs: Iterable[tuple[str, str]]
+
+    @property
+    def name(self) -> str:
+        """Both files."""
+        return f"{self.paths[0]} and {self.paths[1]}"
 
 
 @dataclass
-class FileCounts:
-    """What was counted in the lines of a file; `first_` is the number of the first such line, 0 if there is none."""
+class _Found:
+    """How many lines or pairs have a fault, and the number of the first."""
 
-    escaped: int = 0  # with an HTML entity that is a part of a word
-    first_escaped: int = 0
-    tabbed: int = 0
-    first_tabbed: int = 0
-    returned: int = 0  # with a carriage return before its end
-    first_returned: int = 0
+    count: int = 0
+    first: int = 0
 
-    def add(self, number: int, line: str) -> None:
-        """Count a line."""
-        if "&" in line and _ENTITY.search(line):
-            self.escaped += 1
-            self.first_escaped = self.first_escaped or number
-        if "\t" in line:
-            self.tabbed += 1
-            self.first_tabbed = self.first_tabbed or number
-        if "\r" in line:
-            self.returned += 1
-            self.first_returned = self.first_returned or number
+    def add(self, number: int) -> None:
+        self.count += 1
+        self.first = self.first or number
 
 
-@dataclass
-class CorpusCounts:
-    """What was counted in a pair of files."""
-
-    source: FileCounts
-    target: FileCounts
-    lines: int = 0
-    pairs: int = 0  # with text on both sides
-    identical: int = 0  # of these, with the same text on both
-    first_identical: int = 0
-    known: int = 0  # of a corpus that is not trained on: pairs that are training pairs
-    is_swapped: bool = False  # its source looks like the target of the first corpus, and its target like the source
-
-
-@dataclass
-class Counts:
-    """What was counted in all corpora of a training."""
-
-    repeated: int  # training pairs but the first of those that are the same
-    corpora: list[CorpusCounts]
-
-    def facts(self) -> dict[str, Any]:
-        """All counts, for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def of_facts(cls, facts: dict[str, Any]) -> "Counts":
-        """The counts that `facts` returned."""
-        corpora = []
-        for corpus in facts["corpora"]:
-            sides = {side: FileCounts(**corpus[side]) for side in ("source", "target")}
-            corpora.append(CorpusCounts(**{**corpus, **sides}))
-        return cls(facts["repeated"], corpora)
-
-
-def count_faults(corpora: Iterable[Iterable[tuple[str, str]]], *, train: int) -> Counts:
-    """Read every pair of all corpora, of which the first `train` are trained on.
+def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
+    """Read every pair of all corpora, of which the first `train` are trained on, and return a message for each fault.
 
     Pairs with a blank side count neither as repeated nor as known nor as identical. Pairs are the same if their hashes
     of 64 bits are: among 100 million, two others may be by a chance of 1 to 4,000.
+
+    Raises:
+        UserError: a corpus that is not trained on has no pair with text on both sides.
     """
-    counts: list[CorpusCounts] = []
-    first: Words | None = None
-    trained, others = array("q"), []  # hashes
-    for number, pairs in enumerate(corpora):
-        if number >= train:
-            others.append(array("q"))
-        corpus, words = _counted(pairs, trained if number < train else others[-1])
-        first = first or words
-        corpus.is_swapped = _are_swapped(words, first)
-        counts.append(corpus)
-    known = np.frombuffer(trained, dtype=np.int64)
-    known.sort()
-    for corpus, hashes in zip(counts[train:], others, strict=True):
-        corpus.known = _number_among(np.frombuffer(hashes, dtype=np.int64), known)
-    return Counts(int(np.count_nonzero(known[1:] == known[:-1])), counts)
+    warnings: list[str | None] = []
+    problems: list[str] = []
+    trained = array("q")  # hashes
+    known = np.array([], dtype=np.int64)  # the same, in order, once all training pairs are read
+    first: tuple[Read, Words] | None = None
+    for number, corpus in enumerate(corpora):
+        if number == train:
+            known = np.frombuffer(trained, dtype=np.int64)
+            known.sort()
+            repeated = int(np.count_nonzero(known[1:] == known[:-1]))
+            warnings.append(_warning("data.train", "repeated", _Found(repeated), len(known)))
+        hashes = trained if number < train else array("q")
+        before = len(hashes)
+        found, lines, words = _read(corpus.pairs, hashes)
+        pairs = len(hashes) - before
+        for side, path in enumerate(corpus.paths):
+            warnings += [_warning(path, name, found[name, side], lines) for name in ("tabbed", "escaped")]
+        warnings.append(_warning(corpus.name, "identical", found["identical", 0], pairs))
+        first = first or (corpus, words)
+        if _are_swapped(words, first[1]):
+            warnings.append(_SWAPPED.format(corpus.name, *first[0].paths))
+        if number < train:
+            continue
+        mine = np.frombuffer(hashes, dtype=np.int64)
+        both = known.searchsorted(mine, side="right") > known.searchsorted(mine, side="left")
+        warnings.append(_warning(corpus.key, "known", _Found(int(both.sum())), pairs))
+        if pairs == 0:
+            problems.append(_NOTHING.format(corpus.key, corpus.name, counted(lines, "pair")))
+    refuse(problems)
+    return [warning for warning in dict.fromkeys(warnings) if warning is not None]  # a file may be in several corpora
 
 
-def _counted(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> tuple[CorpusCounts, Words]:
-    """Count the pairs of a corpus, and append the hashes of those with text on both sides; with words of both."""
-    before = len(hashes)
+def _read(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> tuple[dict[tuple[str, int], _Found], int, Words]:
+    """The faults of a corpus by name and side, its lines, and words of both sides.
+
+    The hashes of the pairs with text on both sides are appended to `hashes`.
+    """
+    found: dict[tuple[str, int], _Found] = defaultdict(_Found)
     words: Words = (set(), set())
-    counts = CorpusCounts(FileCounts(), FileCounts())
-    add_source, add_target = counts.source.add, counts.target.add
+    number = 0
     for number, pair in enumerate(pairs, start=1):
+        for side, line in enumerate(pair):
+            if "\t" in line:
+                found["tabbed", side].add(number)
+            if "&" in line and _ENTITY.search(line):
+                found["escaped", side].add(number)
         source, target = pair
-        add_source(number, source)
-        add_target(number, target)
-        counts.lines = number
         if source.strip() and target.strip():
             hashes.append(hash(pair))
             if source == target:
-                counts.identical += 1
-                counts.first_identical = counts.first_identical or number
+                found["identical", 0].add(number)
             if number <= LOOKED_AT:
                 words[0].update(source.lower().split())
                 words[1].update(target.lower().split())
-    counts.pairs = len(hashes) - before
-    return counts, words
-
-
-def _number_among(hashes: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> int:
-    """How many of the hashes are among the sorted `known` ones."""
-    if not len(known):
-        return 0
-    places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    return int(np.count_nonzero(known[places] == hashes))
+    return found, number, words
 
 
 def _are_swapped(words: Words, others: Words) -> bool:
@@ -219,44 +191,10 @@ def _share_of(words: set[str], others: set[str]) -> float:
     return len(words & others) / max(len(words), 1)
 
 
-def fault_warnings(counts: Counts, paths: Sequence[Paths], keys: Sequence[str], *, train: int) -> list[str]:
-    """Complete messages about the faults of corpora with these `paths` and `keys`, in the order of `count_faults`.
-
-    A file with the same fault in several corpora is named once.
-    """
-    warnings: list[str | None] = []
-    for number, side in enumerate(("source", "target")):
-        for files, corpus in zip(paths, counts.corpora, strict=True):
-            path, lines, file = files[number], corpus.lines, getattr(corpus, side)
-            for name in ("tabbed", "returned", "escaped"):
-                count, first = getattr(file, name), getattr(file, f"first_{name}")
-                warnings.append(_warning(path, name, count, lines, first))
-    trained = sum(corpus.pairs for corpus in counts.corpora[:train])
-    warnings.append(_warning("data.train", "repeated", counts.repeated, trained))
-    for (source, target), key, corpus in zip(paths, keys, counts.corpora, strict=True):
-        names = f"{source} and {target}"
-        if corpus.is_swapped:
-            warnings.append(
-                f"{names} look swapped: the words of the source are rather those of {paths[0][1]}, and the words of "
-                f"the target those of {paths[0][0]}; one of the two corpora has its sides the wrong way round, unless "
-                "that is meant"
-            )
-        warnings.append(_warning(names, "identical", corpus.identical, corpus.pairs, corpus.first_identical))
-        warnings.append(_warning(key, "known", corpus.known, corpus.pairs))
-    return [warning for warning in dict.fromkeys(warnings) if warning is not None]
-
-
-def tag_warning(source: Path, tag: str) -> str | None:
-    """Warn about a tag that was written into the text, too, so that its lines have it twice."""
-    lines = list(islice(read_lines(source), LOOKED_AT))
-    tagged = [number for number, line in enumerate(lines, start=1) if line.split(maxsplit=1)[:1] == [tag]]
-    return _warning(source, "tagged", len(tagged), len(lines), tagged[0] if tagged else 0)
-
-
-def _warning(place: Path | str, name: str, count: int, total: int, first: int = 0) -> str | None:
-    """The message about a fault of `count` lines or pairs of all, the first of them `first`; None if they are few."""
+def _warning(place: Path | str, name: str, found: _Found, total: int) -> str | None:
+    """The message about the lines or pairs of all `total` that have a fault; None if they are few."""
     fault = FAULTS[name]
-    if count == 0 or count < fault.share * total:
+    if found.count == 0 or found.count < fault.share * total:
         return None
-    message = fault.message.format(first=f"{first:,}")
-    return f"{place}: {count:,} of {counted(total, fault.noun)} ({count / total:.1%}) {message}"
+    message = fault.message.format(first=f"{found.first:,}")
+    return f"{place}: {found.count:,} of {counted(total, fault.noun)} ({found.count / total:.1%}) {message}"

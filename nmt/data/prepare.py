@@ -1,12 +1,12 @@
 """From the configured files to subword models and token ids, each made once and reused from the cache.
 
 Corpora are hashed, and checked line by line unless that was done for these bytes before. They are read several times;
-each time their bytes must have the same hash, so nothing in the cache is ever made from any others. Reports and
-warnings about a corpus appear at every start, also when it is in the cache.
+each time their bytes must have the same hash afterwards, so nothing in the cache is ever made from any others. Reports
+and warnings about a corpus appear at every start, also when it is in the cache.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -22,27 +22,19 @@ from nmt.config.schema import (
 )
 from nmt.data.alignments import check_alignments
 from nmt.data.cache import Log, built, cache_key, reused
-from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
-from nmt.data.lint import Counts, count_faults, fault_warnings, tag_warning
+from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unchanged
+from nmt.data.lint import Read, fault_warnings
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.errors import UserError, collected, counted, refuse
+from nmt.errors import UserError, collected, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 
-_CHECKS = 6  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 7  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 5  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
-
-
-class Watched(NamedTuple):
-    """A further validation corpus."""
-
-    name: str
-    ids: PairedIds
-    digests: tuple[str, str]  # of the files
 
 
 class Prepared(NamedTuple):
@@ -51,8 +43,7 @@ class Prepared(NamedTuple):
     vocabularies: Vocabularies
     train: PairedIds
     valid: PairedIds
-    valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for reading their text again
-    watched: Sequence[Watched] = ()
+    watched: Mapping[str, PairedIds] = {}  # the further validation corpora, by their names
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -82,21 +73,19 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
         vocabularies = _trained_vocabularies(config.subwords, train, cache, log)
     vocabularies = _with_tags(vocabularies, config.data.train, may_grow=may_grow, log=log)
     _check_sampling(config.subwords, vocabularies)
+
+    def encoded(name: str, corpora: Sequence[_Corpus], filters: Filters | None, with_text: bool) -> PairedIds:
+        return _encoded(name, corpora, vocabularies, filters, with_text, cache, log)
+
     filters = Filters(config.data.max_length, config.data.max_length_ratio)
-
-    def held_out(name: str, corpus: _Corpus) -> PairedIds:
-        return _encoded(name, [corpus], vocabularies, None, False, cache, log)
-
-    with_text = config.subwords.sampling is not None
     return Prepared(
         vocabularies,
-        _encoded("training corpus", train, vocabularies, filters, with_text, cache, log),
-        held_out("validation corpus", valid),
-        valid.digests,
-        [
-            Watched(files.name, held_out(f"watched corpus {files.name}", corpus), corpus.digests)
+        encoded("training corpus", train, filters, config.subwords.sampling is not None),
+        encoded("validation corpus", [valid], None, True),
+        {
+            files.name: encoded(f"watched corpus {files.name}", [corpus], None, True)
             for files, corpus in zip(config.data.watch, watched, strict=True)
-        ],
+        },
     )
 
 
@@ -104,36 +93,27 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
 
 
 class _Corpus(NamedTuple):
-    """One pair of checked files: paths and hashes, each in the order source, target; perhaps with alignments."""
+    """One pair of checked files, perhaps with alignments."""
 
-    paths: tuple[Path, Path]
-    digests: tuple[str, str]
+    files: ParallelFiles
+    hashes: dict[Path, str]  # of source, target, and alignments
     lines: int
-    alignments: tuple[Path, str] | None  # path and hash
-    tag: str | None = None  # what is put in front of every source that is not blank
 
     @property
-    def hashes(self) -> tuple[str, ...]:
-        """Those of all files."""
-        return self.digests if self.alignments is None else (*self.digests, self.alignments[1])
+    def tag(self) -> str | None:
+        """What is put in front of every source that is not blank."""
+        return self.files.tag if isinstance(self.files, TrainingFiles) else None
 
     def alignment_lines(self) -> Iterator[str]:
         """One line a pair, empty where there are no alignments; with a tag, the source's words count from 1."""
-        if self.alignments is None:
+        if self.files.alignments is None:
             return repeat("", self.lines)
-        path, digest = self.alignments
-        lines = read_lines(path, expected=digest)
+        lines = read_lines(self.files.alignments)
         return lines if self.tag is None else map(_behind_tag, lines)
-
-    def rows(self, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
-        """The lines of both sides, or of one of them (0 or 1), as they are in the files."""
-        if len(sides) == 2:
-            return read_pairs(*self.paths, expected=self.digests)
-        return ((line,) for line in read_lines(self.paths[sides[0]], expected=self.digests[sides[0]]))
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs of lines to encode, with the tag."""
-        pairs = read_pairs(*self.paths, expected=self.digests)
+        pairs = read_pairs(self.files.source, self.files.target)
         if self.tag is None:
             return pairs
         return ((f"{self.tag} {source}" if _is_visible(source) else source, target) for source, target in pairs)
@@ -152,93 +132,54 @@ def _behind_tag(line: str) -> str:
 def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus]]:
     """The corpora to train on, and those to validate with; with warnings about their faults.
 
-    Raises UserError with all problems of the files, and for corpora that validate with nothing; a training corpus
-    without a pair is refused later.
+    Raises UserError with all problems of the files; a training corpus without a pair is refused later.
     """
     data = config.data
-    count = len(data.train)
-    files: list[ParallelFiles] = [*data.train, data.valid, *data.watch]
-    keys = [f"data.train.{index}" for index in range(count)]
-    keys += ["data.valid", *(f"data.watch.{index}" for index in range(len(data.watch)))]
-    pairs = [(pair.source, pair.target) for pair in files]
-    problems: list[str] = []
-    hashes: dict[Path, str] = {}
-    with collected(problems):
-        hashes = digests(chain.from_iterable(map(_paths, files)))
-    if problems:
-        _check_lines(files, hashes, problems)
-    counts = _counts(files, hashes, cache, log, train=count)
-    for warning in fault_warnings(counts, pairs, keys, train=count):
+    files: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(data.train)}
+    files |= {"data.valid": data.valid, **{f"data.watch.{index}": pair for index, pair in enumerate(data.watch)}}
+    try:
+        hashes = digests(chain.from_iterable(map(_paths, files.values())))
+    except UserError:
+        _line_counts(files.values())  # which finds this, and what is wrong in the other files
+        raise
+    made_from = [[[str(path), hashes[path]] for path in _paths(pair)] for pair in files.values()]
+    entry = cache / "corpora" / cache_key([_CHECKS, len(data.train), made_from])
+    found = reused(entry, lambda _, facts: facts, log)
+    if found is None:
+        with unchanged(hashes):
+            lines = _line_counts(files.values())
+            texts = [
+                Read(key, (pair.source, pair.target), read_pairs(pair.source, pair.target))
+                for key, pair in files.items()
+            ]
+            found = {"lines": lines, "warnings": fault_warnings(texts, train=len(data.train))}
+        with built(entry) as (_, facts):
+            facts.update(found)
+    for warning in found["warnings"]:
         log(f"warning: {warning}")
-    for training in data.train:
-        if training.tag is not None and (doubled := tag_warning(training.source, training.tag)):
-            log(f"warning: {doubled}")
-    for key, (source, target), corpus in zip(keys[count:], pairs[count:], counts.corpora[count:], strict=True):
-        if corpus.pairs == 0:
-            problems.append(
-                f"{key}: {source} and {target} have no pair with text on both sides, of "
-                f"{counted(corpus.lines, 'pair')}, so that there is nothing to measure; give sentences with their "
-                "translations"
-            )
-    refuse(problems)
     corpora = [
-        _Corpus(
-            (pair.source, pair.target),
-            (hashes[pair.source], hashes[pair.target]),
-            corpus.lines,
-            (pair.alignments, hashes[pair.alignments]) if pair.alignments else None,
-            pair.tag if isinstance(pair, TrainingFiles) else None,
-        )
-        for pair, corpus in zip(files, counts.corpora, strict=True)
+        _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines)
+        for pair, lines in zip(files.values(), found["lines"], strict=True)
     ]
-    return corpora[:count], corpora[count:]
+    return corpora[: len(data.train)], corpora[len(data.train) :]
 
 
 def _paths(files: ParallelFiles) -> list[Path]:
     return [files.source, files.target, *([files.alignments] if files.alignments else [])]
 
 
-def _counts(files: Sequence[ParallelFiles], hashes: dict[Path, str], cache: Path, log: Log, *, train: int) -> Counts:
-    """What there is to know of files with these hashes, from the cache or counted now."""
-    made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
-    entry = cache / "corpora" / cache_key([_CHECKS, train, made_from])
-    counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
-    if counts is None:
-        counts = _counted(files, hashes, train=train)
-        with built(entry) as (_, facts):
-            facts.update(counts.facts())
-    return counts
-
-
-def _counted(files: Sequence[ParallelFiles], hashes: dict[Path, str], *, train: int) -> Counts:
-    """Read every line of all files once, and again only to find all that is wrong once something is."""
-    texts = (
-        read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
-    )
+def _line_counts(files: Iterable[ParallelFiles]) -> list[int]:
+    """The lines of each pair of files, all of which are read to their ends. Raises UserError with all that is wrong."""
+    lines: list[int] = []
     problems: list[str] = []
-    counts = Counts(0, [])
     with collected(problems):
-        counts = count_faults(texts, train=train)
-    if problems or not all(corpus.lines for corpus in counts.corpora):
-        _check_lines(files, hashes, [])
-    _check_alignments(files, hashes, problems)
-    return counts
-
-
-def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
-    """Read every line of all files, which must have these hashes, if any. Raises UserError with all that is wrong."""
-    with collected(problems):
-        check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
-    _check_alignments(files, hashes, problems)
-
-
-def _check_alignments(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
-    """Read every line of the alignments likewise. Raises UserError with what is wrong there and the `problems`."""
+        lines = check_corpora((pair.source, pair.target) for pair in files)
     for pair in files:
         if pair.alignments is not None:
             with collected(problems):
-                check_alignments((pair.source, pair.target), pair.alignments, expected=hashes)
+                check_alignments((pair.source, pair.target), pair.alignments)
     refuse(problems)
+    return lines
 
 
 # ------------------------------------------------------------------------------------------------------ subword models
@@ -300,7 +241,9 @@ def _trained_on(
     settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
 ) -> Subwords:
     used = settings.model_dump(include=set(TRAINED_SUBWORDS))
-    key = cache_key([_VERSION, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
+    paths = [[(corpus.files.source, corpus.files.target)[side] for side in sides] for corpus in corpora]
+    hashes = {path: corpus.hashes[path] for corpus, files in zip(corpora, paths, strict=True) for path in files}
+    key = cache_key([_VERSION, used, [[hashes[path] for path in files] for files in paths]])
     entry = cache / "subwords" / key
     known = reused(entry, lambda folder, _: Subwords((folder / "model").read_bytes()), log)
     if known is not None:
@@ -308,13 +251,13 @@ def _trained_on(
         return known
     began = time.monotonic()
     stride = -(-sum(corpus.lines for corpus in corpora) * len(sides) // _TRAINING_LINES)
-    rows = chain.from_iterable(corpus.rows(sides) for corpus in corpora)
-    subwords = Subwords.train(
-        chain.from_iterable(islice(rows, 0, None, stride)),
-        settings=settings,
-        corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
-    )
-    with built(entry) as (folder, _):
+    rows = chain.from_iterable(zip(*map(read_lines, files), strict=False) for files in paths)
+    with built(entry) as (folder, _), unchanged(hashes):
+        subwords = Subwords.train(
+            chain.from_iterable(islice(rows, 0, None, stride)),
+            settings=settings,
+            corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
+        )
         (folder / "model").write_bytes(subwords.model)
     lines = "every line" if stride == 1 else f"one line in {stride}"
     seconds = time.monotonic() - began
@@ -381,14 +324,15 @@ def _encoded(
     """The token ids of corpora, one after the other."""
     models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
     tags = [corpus.tag for corpus in corpora]
-    key = cache_key([_VERSION, [corpus.hashes for corpus in corpora], tags, models, filters, with_text])
+    key = cache_key([_VERSION, [list(corpus.hashes.values()) for corpus in corpora], tags, models, filters, with_text])
     entry = cache / "ids" / key
     ids, how = reused(entry, PairedIds, log), "reused"
     if ids is None:
         began = time.monotonic()
-        is_aligned = any(corpus.alignments for corpus in corpora)
+        is_aligned = any(corpus.files.alignments for corpus in corpora)
         lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if is_aligned else None
-        with built(entry) as (folder, facts):
+        hashes = {path: digest for corpus in corpora for path, digest in corpus.hashes.items()}
+        with built(entry) as (folder, facts), unchanged(hashes):
             facts.update(
                 write_ids(
                     folder,

@@ -8,11 +8,8 @@ pieces its target piece, its source piece and its share, see `alignments.py`).
 It knows these files, pairs of lines, and subword models; it knows no configuration, and the cache checks the files.
 """
 
-import mmap
-import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import chain, islice
@@ -31,9 +28,8 @@ from nmt.pharaoh import links_of_line
 from nmt.symbols import UNKNOWN
 
 _LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
-_CHUNK = 2048  # pairs that each core encodes at once
+_CHUNK = 1 << 14  # pairs that are encoded at once
 _CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
-_READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 Texts = list[tuple[str, ...]]  # the lines of each side
 
 
@@ -146,42 +142,24 @@ class PairedIds:
 
 
 class _Rows:
-    """Rows of different lengths in a memory-mapped file, with their offsets in another.
-
-    Everything read from the files would count as the process's memory to the end, although the system can reclaim it at
-    any time; so it is given back now and then.
-    """
+    """Rows of different lengths in a memory-mapped file, with their offsets in another."""
 
     def __init__(self, folder: Path, name: str, item_type: str) -> None:
-        self._files: list[mmap.mmap] = []
-        self._values = self._mapped(folder / f"{name}.values", item_type)
-        self._offsets = self._mapped(folder / f"{name}.offsets", "<i8")
-        self._reads = 0
-
-    def _mapped(self, path: Path, item_type: str) -> npt.NDArray[Any]:
-        with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
-                return np.empty(0, dtype=item_type)
-            self._files.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return np.frombuffer(self._files[-1], dtype=item_type)
+        self._values = _mapped(folder / f"{name}.values", item_type)
+        self._offsets = _mapped(folder / f"{name}.offsets", "<i8")
 
     def __getitem__(self, row: int) -> npt.NDArray[Any]:
-        self._reads += 1
-        if self._reads % _READS_KEPT == 0:
-            self._release()
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
     def lengths(self) -> npt.NDArray[np.int32]:
         lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
-        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
-        self._release()
-        return lengths
+        return np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
 
-    def _release(self) -> None:
-        """Unmap what was read; arrays still in use read it again from the system's cache."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            for file in self._files:
-                file.madvise(mmap.MADV_DONTNEED)
+
+def _mapped(path: Path, item_type: str) -> npt.NDArray[Any]:
+    if not path.stat().st_size:  # an empty file cannot be mapped
+        return np.empty(0, dtype=item_type)
+    return np.asarray(np.memmap(path, item_type, mode="r"))
 
 
 # ----------------------------------------------------------------------------------------------------------- writing
@@ -215,10 +193,12 @@ def write_ids(
     counts: Counter[str] = Counter()
     ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
     sizes = np.zeros(len(ends) + 1, dtype=np.int64)
-    links_left = iter(alignments or ())
+    rest, links_left = iter(pairs), iter(alignments or ())
     with ExitStack() as stack:
         writers = {name: _RowsWriter(stack, folder, name, item_type) for name, item_type in types.items()}
-        for texts, ids in _encoded(pairs, vocabularies):
+        while chunk := _chunk(rest):
+            texts = list(zip(*chunk, strict=True))
+            ids = [subwords.encode_batch(side) for subwords, side in zip(vocabularies, texts, strict=True)]
             lengths = [np.array([len(row) for row in side]) for side in ids]
             kept = _kept_rows(lengths[0], lengths[1], filters, counts)
             np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
@@ -232,33 +212,10 @@ def write_ids(
                 link_rows = _link_rows(texts, list(islice(links_left, len(texts[0]))), kept, vocabularies)
                 writers["links"].write(link_rows)
                 counts["aligned"] += sum(len(set(row[::_LINK_VALUES])) for row in link_rows)
-        unread = next(links_left, None)  # only at its end a file turns out to have been changed
-        assert unread is None
     report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
     if report.kept == 0:
         raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
     return {"types": types, "report": report._asdict(), "sizes": sizes.tolist()}
-
-
-def _encoded(
-    pairs: Iterable[tuple[str, str]], vocabularies: Vocabularies
-) -> Iterator[tuple[Texts, list[list[list[int]]]]]:
-    """Yield chunk after chunk of pairs, in order: for each side its texts and their ids.
-
-    Sentencepiece computes outside Python's lock: while one chunk is written, all cores encode the next ones.
-    """
-    cores, rest = os.cpu_count() or 1, iter(pairs)
-    with ThreadPoolExecutor(cores) as pool:
-        ahead: deque[tuple[Texts, list[Future[list[list[int]]]]]] = deque()
-        while True:
-            while len(ahead) <= cores and (chunk := _chunk(rest)):
-                texts = list(zip(*chunk, strict=True))
-                sides = zip(vocabularies, texts, strict=True)
-                ahead.append((texts, [pool.submit(subwords.encode_batch, side, threads=1) for subwords, side in sides]))
-            if not ahead:
-                return
-            texts, futures = ahead.popleft()
-            yield texts, [future.result() for future in futures]
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -249,7 +249,7 @@ def _warn(log: Log, warnings: Sequence[str]) -> None:
 
 def _fingerprint(prepared: Prepared) -> str:
     """What the data was made from: the cache names folders by corpus files, subword models and filters."""
-    corpora = [prepared.train, prepared.valid, *(watched.ids for watched in prepared.watched)]
+    corpora = [prepared.train, prepared.valid, *prepared.watched.values()]
     return " ".join(corpus.folder.name for corpus in corpora)
 
 

@@ -10,10 +10,8 @@ from typing import NamedTuple
 import torch
 
 from nmt.config import Config
-from nmt.config.schema import ParallelFiles
 from nmt.data.batch import Indices
 from nmt.data.batching import read_batch
-from nmt.data.corpus import read_lines
 from nmt.data.prepare import Prepared
 from nmt.data.store import PairedIds
 from nmt.data.subwords import Subwords
@@ -49,11 +47,8 @@ def build_validation(
     """
     settings, batch_tokens = config.training.validation, config.decoding.batch_tokens
     subwords = prepared.vocabularies.target
-    valid = _scored(config.data.valid, prepared.valid, prepared.valid_digests, subwords, batch_tokens)
-    watched = {
-        name: _scored(files, ids, digests, subwords, batch_tokens)
-        for files, (name, ids, digests) in zip(config.data.watch, prepared.watched, strict=True)
-    }
+    valid = _scored(prepared.valid, subwords, batch_tokens)
+    watched = {name: _scored(ids, subwords, batch_tokens) for name, ids in prepared.watched.items()}
     steering = [name for name, metric in METRICS.items() if metric.steers]
     places = chosen(valid.ids.source_lengths, settings.samples)
     advice = (
@@ -102,19 +97,9 @@ def build_validation(
     return validate
 
 
-def _scored(
-    files: ParallelFiles,
-    ids: PairedIds,
-    digests: tuple[str, str] | tuple[None, None],
-    subwords: Subwords,
-    batch_tokens: int,
-) -> _Scored:
-    """The corpus of these files, which must have the `digests`."""
-    sources, references = (
-        list(read_lines(path, expected=digest))
-        for path, digest in zip((files.source, files.target), digests, strict=True)
-    )
-    references = [subwords.whole_words(line) for line in references]
+def _scored(ids: PairedIds, subwords: Subwords, batch_tokens: int) -> _Scored:
+    texts = [ids.text(row) for row in range(len(ids))]
+    sources, references = [source for source, _ in texts], [subwords.whole_words(target) for _, target in texts]
     return _Scored(ids, sources, references, plan_validation(ids, batch_tokens=batch_tokens))
 
 

@@ -37,7 +37,7 @@ def describe(
 
     `candidates`: as the trainer has it.
     """
-    watched = [(f"watched corpus {name}", ids) for name, ids, _ in prepared.watched]
+    watched = [(f"watched corpus {name}", ids) for name, ids in prepared.watched.items()]
     for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid), *watched):
         pairs, *sides = corpus.report.lines()
         yield f"{name}: {pairs}"

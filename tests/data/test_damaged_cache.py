@@ -44,8 +44,8 @@ def content(prepared: Prepared) -> list[Any]:
     train, valid = prepared.train, prepared.valid
     rows = [(ids.source(row).tolist(), ids.target(row).tolist()) for ids in (train, valid) for row in range(len(ids))]
     models = [subwords.model for subwords in prepared.vocabularies]
-    names = (train.folder, valid.folder, prepared.valid_digests, train.report, valid.report)
-    return [models, rows, [train.text(row) for row in range(len(train))], names]
+    names = (train.folder, valid.folder, train.report, valid.report)
+    return [models, rows, [ids.text(row) for ids in (train, valid) for row in range(len(ids))], names]
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_two_that_find_the_same_damage(
     made: tuple[Path, list[Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other has mended it already when this one removes it; both have the data, and so has the next."""
-    (ids,) = (path.parent for path in (folder / "cache").glob("ids/*/source_text.values"))
+    ids = run(folder).train.folder
     flipped(ids / "source.values")
     (model,) = (folder / "cache" / "subwords").glob("*/model")
     flipped(model)
@@ -190,8 +190,8 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
     is_valid = path.name.startswith("valid")
     name, number = {
         "count": ("read_pairs", 1 + is_valid),  # both corpora, one after the other
-        "train": ("read_pairs", 3),
-        "encode": ("read_pairs", 4 + is_valid),
+        "train": ("read_lines", 1 + (path.suffix == ".de")),
+        "encode": ("read_pairs", 3 + is_valid),
     }[pass_]
     original, calls = getattr(preparation, name), 0
 
@@ -205,8 +205,13 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
     monkeypatch.setattr(preparation, name, read)
 
 
-@pytest.mark.parametrize(("name", "more"), [("train.en", 0), ("train.de", 1), ("valid.en", 1), ("valid.de", 0)])
-@pytest.mark.parametrize("pass_", ["count", "train", "encode"])
+@pytest.mark.parametrize(
+    ("pass_", "name", "more"),
+    [
+        *product(("count", "train", "encode"), ("train.en", "train.de"), (0, 1)),
+        *product(("count", "encode"), ("valid.en", "valid.de"), (0, 1)),
+    ],
+)
 def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pass_: str, name: str, more: int
 ) -> None:
@@ -228,34 +233,15 @@ def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
     assert with_it == content(run(tmp_path))
 
 
-def test_a_file_replaced_before_it_is_read_for_validation(made: tuple[Path, list[Any]], folder: Path) -> None:
-    import torch
-
-    from nmt.experiment.validation import build_validation
-
-    prepared, path = run(folder), folder / "valid.de"
-    before = path.read_bytes()
-    path.write_bytes(before.replace(b"Hund", b"Mund"))
-    try:
-        with pytest.raises(UserError, match=r"valid\.de: was changed while it was being read"):
-            build_validation(config(folder), prepared, torch.device("cpu"))
-    finally:
-        path.write_bytes(before)
-
-
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES, errno.ENOMEM])
-def test_what_the_process_lacks_is_no_damage(
-    made: tuple[Path, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_what_the_process_lacks_is_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """It is told, and nothing of the cache is thrown away."""
-    folder = tmp_path / "copy"
-    shutil.copytree(made[0], folder)
     before = {path: path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()}
 
     def refused(path: Path) -> Any:
         raise OSError(number, os.strerror(number), str(path))
 
-    monkeypatch.setattr(cache, "_hash_file", refused)
+    monkeypatch.setattr(cache, "file_digest", refused)
     with pytest.raises(UserError, match=re.escape(os.strerror(number))):
         run(folder)
     assert {path: path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()} == before

@@ -83,7 +83,7 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
 def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder)
     before = written(folder)
-    for name in ("write_ids", "check_corpora", "count_faults"):  # none may be called
+    for name in ("write_ids", "check_corpora", "fault_warnings"):  # none may be called
         monkeypatch.delattr(preparation, name)
     monkeypatch.delattr(Subwords, "train")
     log: list[str] = []

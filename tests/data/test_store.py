@@ -1,8 +1,6 @@
-"""Stored corpora: the same ids as before writing, the filters and their counts, and memory that is given back."""
+"""Stored corpora: the same ids as before writing, the filters and their counts."""
 
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import store
-from nmt.data.store import CorpusReport, Filters, PairedIds, _Rows, write_ids
+from nmt.data.store import CorpusReport, Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from tests.conftest import written_ids
@@ -137,45 +135,6 @@ def test_two_bytes_an_id_while_the_vocabulary_allows(tmp_path: Path) -> None:
         assert ids.target(0).tolist() == [last]
 
 
-def kept_of_files() -> float:
-    """MiB of files that count as memory of this process."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        pytest.skip("this system does not tell what a process keeps of its files")
-    return int(re.search(r"RssFile:\s+(\d+)", status.read_text())[1]) / 1024  # type: ignore[index]
-
-
-def test_lengths_keep_little_of_the_offsets(tmp_path: Path) -> None:
-    rows = 3_000_000
-    np.zeros(rows + 1, dtype="<i8").tofile(tmp_path / "name.offsets")
-    (tmp_path / "name.values").touch()
-    corpus = _Rows(tmp_path, "name", "<u2")
-    before = kept_of_files()
-    assert corpus.lengths().sum() == 0
-    assert kept_of_files() - before < 5
-
-
-def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
-    """What was read of the files does not stay with the process, as it would with a mapping never given back."""
-    rows, length = 30_011, 1021
-    values = np.arange(rows * length, dtype="<u4")
-    values.tofile(tmp_path / "name.values")
-    np.arange(0, (rows + 1) * length, length, dtype="<i8").tofile(tmp_path / "name.offsets")
-    corpus = _Rows(tmp_path, "name", "<u4")
-    assert (corpus.lengths() == length).all()
-    before, size = kept_of_files(), values.nbytes / 2**20
-    order = np.random.default_rng(1).permutation(rows)
-    first = corpus[int(order[0])]
-    most = 0.0
-    for count, row in enumerate(order):
-        assert corpus[row][-1] == (int(row) + 1) * length - 1
-        if count % 100 == 0:
-            most = max(most, kept_of_files() - before)
-    assert (first == values[order[0] * length :][:length]).all()  # an array read long ago is still good
-    assert size > 110
-    assert most < 60
-
-
 ALIGNED = [("ab c", "ba", "1-0 0-0"), ("", "ab", ""), ("c", "b a", "0-1"), ("abcabc", "a", ""), ("a c", "d", "0-0")]
 
 
@@ -200,18 +159,6 @@ def test_alignments_stay_with_the_pairs_that_are_kept(
             np.testing.assert_allclose(ids.links(row), np.array(links), rtol=1e-7)
         assert ids.report.aligned == 3 + 2 + 2
         assert ids.report.lines()[-1] == "alignments: 77.78% of the target pieces have a link"  # 7 of 9
-
-
-def test_alignments_are_read_to_their_end(tmp_path: Path, vocabularies: Vocabularies) -> None:
-    """Where a file that was changed meanwhile is found out."""
-
-    def changed() -> Iterator[str]:
-        yield from (row[2] for row in ALIGNED)
-        raise UserError("changed")
-
-    pairs = [row[:2] for row in ALIGNED]
-    with pytest.raises(UserError, match="changed"):
-        written_ids(pairs, tmp_path / "ids", vocabularies=vocabularies, filters=None, alignments=changed())
 
 
 def test_alignments_of_text_that_was_cut_are_between_its_pieces(tmp_path: Path) -> None:
