@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, EndLinks
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
 from nmt.data.words import (
     UNKNOWN_MARK,
@@ -37,18 +37,17 @@ from nmt.decoding.text.alignment import (
     alignment_with_pieces,
     joined,
     places_of,
-    repeated,
     soft_alignment,
     weighted_links,
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.marks import Mark, Piece, pieces
-from nmt.decoding.text.protect import is_blank
-from nmt.decoding.text.required import as_given, contains
+from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
+from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
-from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
+from nmt.decoding.text.unknown_words import Replacement, replacements, with_replacements
 from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with_pieces, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
@@ -165,70 +164,67 @@ class Writer:
         places: Callable[[int], list[Span]],
     ) -> Written:
         """The hypothesis with its text; `words` gives the words of the line and finer ones, `places` where they are."""
-        target, tokens = self.vocabularies.target, hypothesis.tokens
-        replaced = None
-        if weights is not None:
-            source = words()[1].part(segment.first, len(segment.source))
-            replaced = self._replaced(segment, hypothesis, weights, source)
-        marked = len(segment.prefix.tokens) if replaced is None else None
-        spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
+        target, tokens, seen = self.vocabularies.target, hypothesis.tokens, segment.seen
+        replaces = weights is not None and self._replaces_unknown(segment, hypothesis)
+        marked = None if replaces else len(segment.prefix.tokens)
+        spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
         given = as_given(spelled, segment.prefix, target)
-        changed = str.upper if segment.seen.in_capitals else str
-        text = changed(given.replace(UNKNOWN_MARK, UNKNOWN_TEXT))
+        text = _shown(given, seen)
         beginning = segment.prefix.parts if given != spelled else []
         written = partial(words_of_tokens, tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
 
-        def aligned(source: PieceWords, cut: Callable[[str], list[str]]) -> SoftAlignment:
-            finer = cut is finer_words
-            alignment = soft_alignment(weights, source, written(finer=finer), end_links=self.options.end_links)
-            if replaced is not None:
-                alignment = _with_replaced(alignment, replaced.parts, cut)
-            target_words = [changed(word.replace(UNKNOWN_MARK, UNKNOWN_TEXT)) for word in alignment.target_words]
-            return replace(alignment, target_words=target_words)
+        def aligned(source: PieceWords, *, finer: bool, end_links: EndLinks = self.options.end_links) -> SoftAlignment:
+            alignment = soft_alignment(weights, source, written(finer=finer), end_links=end_links)
+            return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
 
-        seen, kept, parts = segment.seen, segment.seen.kept, [Piece(text, None)]
+        parts, kept = [Piece(text, None, 0)], list(seen.kept)
         if seen.marks:
             attention = None
             if weights is not None:
-                attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer_words)
-            marks, tags, kept = _to_place(segment, text, changed)
-            links, fixed = weighted_links(attention, seen.text, text), list(_required_spans(segment, text))
-            parts = pieces(seen.text, marks, tags, text, links, fixed=fixed)
+                attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
+            marks, tags, kept = _to_place(segment, text)
+            links, required = weighted_links(attention, seen.text, text), self._required_spans(segment, text)
+            parts = pieces(seen.text, marks, tags, text, links, fixed=required)
+        if replaces:
+            finer_words_of_segment = words()[1].part(segment.first, len(segment.source))
+            attention = aligned(finer_words_of_segment, finer=True, end_links="best")
+            unknown = self._replacements(segment, seen.cased(given), text, attention)
+            parts = self._with_replacements(parts, unknown, len(kept))
+            kept += [places(1)[one.source_word] for one in unknown]
         found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
         if self.options.word_scores:
             of_words = word_scores(hypothesis.totals, hypothesis.log_probability, written())
-            of_words.words[:] = [changed(word.replace(UNKNOWN_MARK, UNKNOWN_TEXT)) for word in of_words.words]
+            of_words.words[:] = [_shown(word, seen) for word in of_words.words]
             found = found._replace(scores=scores_with_pieces(of_words, text, parts))
         if weights is None or not self.options.alignments:
             return found
         of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words())
-        alignment = replace(aligned(of_line, str.split), target_words=text.split())
-        line = segment.line.text
-        alignment = finer = alignment_with_pieces(alignment, line, text, parts, kept, places, str.split)
+        line = self.vocabularies.source.whole_words(segment.line.text)
+        with_pieces = partial(alignment_with_pieces, line=line, text=text, parts=parts, kept=kept, places=places)
+        alignment = finer = with_pieces(aligned(of_line, finer=False), cut=str.split)
         if words()[0] is not words()[1] or has_finer(found.text):
-            finer = aligned(finer_of_line, finer_words)
-            finer = alignment_with_pieces(finer, line, text, parts, kept, places, finer_words)
+            finer = with_pieces(aligned(finer_of_line, finer=True), cut=finer_words)
         return found._replace(alignment=alignment, finer=finer)
 
-    def _replaced(
-        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
-    ) -> Replaced | None:
-        """The text with its unknown words replaced; None where they stay, as where one of the phrases goes with them,
-        or something forbidden comes."""
-        if self.options.replace_unknown is None or not self._replaces_unknown(segment, hypothesis):
-            return None
-        target = self.vocabularies.target
-        replaced = with_unknown_replaced(
-            hypothesis.tokens,
-            weights[:, :-1],  # a word, even where the end of the source has more weight
-            source,
-            subwords=target,
-            dictionary=self.options.replace_unknown,
-            forced=len(segment.prefix.tokens),
-        )
-        if self.forbidden is not None and self.forbidden.found_in(replaced.text):
-            return None
-        return replaced if all(contains(replaced.text, phrase, target) for phrase in segment.phrases) else None
+    def _replacements(self, segment: Segment, marked: str, text: str, alignment: SoftAlignment) -> list[Replacement]:
+        """What takes the place of unknown words, except of those in what the user requires."""
+        required, begin = self._required_spans(segment, text), len(segment.prefix.text)
+        found = replacements(marked, text, alignment, self.options.replace_unknown or {}, begin=begin)
+        return [one._replace(text=segment.seen.cased(one.text)) for one in found if not overlaps(required, one.place)]
+
+    def _with_replacements(self, parts: list[Piece], unknown: Sequence[Replacement], first: int) -> list[Piece]:
+        """The parts with what takes the place of unknown words, unless the text would have something forbidden."""
+        replaced = with_replacements(parts, unknown, first)
+        is_forbidden = self.forbidden is not None and self.forbidden.found_in("".join(part.text for part in replaced))
+        return parts if is_forbidden else replaced
+
+    def _required_spans(self, segment: Segment, text: str) -> list[Span]:
+        """Where a text has the prefix and the phrases that the user requires of it; those that overlap are one."""
+        prefix, decode = segment.prefix.text, self.vocabularies.target.decode
+        places = [(0, len(prefix))] if prefix and text.startswith(prefix) else []
+        for phrase in segment.phrases:
+            places += [match.span() for match in re.finditer(re.escape(decode(phrase.tokens)), text)]
+        return joined_spans(places)
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line with segments: the best, second best … hypotheses, each joined to one.
@@ -275,9 +271,7 @@ def _joined_text(parts: Sequence[Written]) -> str:
     return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
 
 
-def _to_place(
-    segment: Segment, text: str, changed: Callable[[str], str]
-) -> tuple[list[Mark], list[tuple[str, str]], list[Span]]:
+def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, str]], list[Span]]:
     """The marks that the text of a segment does not have yet, what they are written as, and where the line has them.
 
     It has what the user requires of it, and perhaps terms as the glossary has them.
@@ -295,7 +289,7 @@ def _to_place(
             had[content] += is_there
         else:
             is_there = mark.instead in there
-            mark, content = mark._replace(instead=changed(mark.instead)), ""
+            mark, content = mark._replace(instead=seen.cased(mark.instead)), ""
         if not is_there:
             marks.append(mark)
             tags.append((content, ""))
@@ -303,36 +297,9 @@ def _to_place(
     return marks, tags, places
 
 
-def _required_spans(segment: Segment, text: str) -> Iterator[Span]:
-    """Where a text has the prefix and the phrases that the user requires of it."""
-    prefix = segment.prefix.text
-    if prefix and text.startswith(prefix):
-        yield 0, len(prefix)
-    for phrase in segment.phrases:
-        if (start := text.find(phrase.text)) >= 0:
-            yield start, start + len(phrase.text)
-
-
-def _with_replaced(
-    alignment: SoftAlignment, parts: Sequence[tuple[str, str]], cut: Callable[[str], list[str]]
-) -> SoftAlignment:
-    """The alignment of a text whose `parts` were replaced, if they had unknown pieces; what is new, `cut` into words,
-    inherits the row.
-
-    The end of both texts is the same; before it, a prefix may be written in another way.
-    """
-    rest = list(parts)
-    copies: list[int] = []
-    target_words: list[str] = []
-    for word in reversed(alignment.target_words):
-        left, text = len(word), ""
-        while left > 0 and rest:
-            part, new = rest.pop()
-            left, text = left - len(part), new + text
-        instead = cut(text) if UNKNOWN_MARK in word else [word]
-        copies.append(len(instead))
-        target_words += reversed(instead)
-    return repeated(alignment, copies[::-1], target_words[::-1])
+def _shown(text: str, seen: Seen) -> str:
+    """What is written for a text with UNKNOWN_MARK in it."""
+    return seen.cased(text).replace(UNKNOWN_MARK, UNKNOWN_TEXT)
 
 
 def finer_words(text: str) -> list[str]:

@@ -79,7 +79,7 @@ def test_of_sentences_and_segments_together(vocabularies: Vocabularies) -> None:
     assert sum(best.word_scores.scores) + best.word_scores.end == pytest.approx(best.score, abs=1e-9)
 
 
-def test_only_on_request_and_before_unknown_words_are_replaced() -> None:
+def test_only_on_request_and_of_the_words_in_the_place_of_unknown_ones() -> None:
     words = Subwords.train(TEXT, settings=SubwordsConfig(type="word", size=20))
     translator = random_translator(Vocabularies(words, words), scale=3.0, longest_segment=250)
     (plain,) = next(translate(translator, ["Unheard of"], sampling={"seed": 3}))
@@ -88,4 +88,7 @@ def test_only_on_request_and_before_unknown_words_are_replaced() -> None:
     assert "⁇" in plain.text
     assert "⁇" not in best.text
     assert best.word_scores is not None
-    assert best.word_scores.words == plain.text.split()
+    assert best.word_scores.words == best.text.split()
+    (known,) = next(translate(translator, ["Unheard of"], sampling={"seed": 3}, word_scores=True))
+    assert known.word_scores is not None
+    assert best.word_scores[1:] == known.word_scores[1:]

@@ -98,20 +98,6 @@ def _links(weights: Tensor, end_links: EndLinks) -> Iterator[Link]:
             yield source, target
 
 
-def repeated(alignment: SoftAlignment, times: Sequence[int], target_words: list[str]) -> SoftAlignment:
-    """The alignment of one part with each target word replaced by so many of the new `target_words`, which inherit its
-    row."""
-    copies = list(chain.from_iterable([word] * count for word, count in enumerate(times)))
-    links = {target: source for source, target in alignment.links}
-    (block,) = alignment.blocks
-    return SoftAlignment(
-        alignment.source_words,
-        target_words,
-        [block._replace(weights=block.weights[copies])],
-        [(links[word], target) for target, word in enumerate(copies) if word in links],
-    )
-
-
 def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
     """The alignment of a translation from those of its parts, at least one, which all have the whole line's words."""
     target_words: list[str] = []
@@ -124,6 +110,7 @@ def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
 
 def alignment_with_pieces(
     alignment: SoftAlignment,
+    *,
     line: str,
     text: str,
     parts: Sequence[Piece],

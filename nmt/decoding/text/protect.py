@@ -90,6 +90,10 @@ class Seen(NamedTuple):
             return place, place
         return self.places[start], self.places[stop - 1] + 1
 
+    def cased(self, text: str) -> str:
+        """What stands in a translation: in capitals, if the line is."""
+        return text.upper() if self.in_capitals else text
+
     def terms(self) -> list[Span]:
         """Where the text has terms of a glossary."""
         return [(mark.start, mark.stop) for mark in self.marks if mark.start < mark.stop]

@@ -98,17 +98,6 @@ def in_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
 
 
-def contains(text: str, phrase: Required, target: Subwords) -> bool:
-    """Whether the text has the phrase as its pieces are spelled, and as words: it begins one where it begins with a
-    letter or digit, and ends one where its last word is complete."""
-    spelled = target.decode(phrase.tokens)
-    return any(
-        not (in_word(spelled[:1]) and in_word(text[: match.start()][-1:]))
-        and not (phrase.complete and in_word(text[match.start() + len(spelled) :][:1]))
-        for match in re.finditer(f"(?={re.escape(spelled)})", text)
-    )
-
-
 def as_given(text: str, prefix: Required, target: Subwords) -> str:
     """`text`, with UNKNOWN_MARK for the unknown pieces of the prefix, and the prefix as the user wrote it.
 

@@ -1,107 +1,75 @@
 """Unknown words of a translation, replaced through the attention after the search.
 
-A word of the translation with an unknown piece in it gives way to one source word: the one that its unknown pieces
-attend to most, looked up in a dictionary or copied as the line has it. So names and numbers that no vocabulary knows
-come through: Luong, Pham & Manning (2015), section 4.2, after Luong et al. (2015), arXiv 1410.8206, and Jean et al.
-(2015), arXiv 1412.2007. The weights come from forced decoding of the translation, as for alignments. It knows weights,
-pieces and text; no models and no files. A word is what stands between spaces, and in scripts without spaces a single
-character, so that a sentence in one is not replaced as a whole.
+A word of the translation with an unknown piece in it gives way to the source word that it attends to most, looked up in
+a dictionary or copied as the line has it. So names and numbers that no vocabulary knows come through: Luong, Pham &
+Manning (2015), section 4.2, after Luong et al. (2015), arXiv 1410.8206, and Jean et al. (2015), arXiv 1412.2007. The
+weights come from forced decoding of the translation, as for alignments. It knows alignments and text; no models and no
+files. In scripts without spaces a word is a single character, so that a sentence in one is not replaced as a whole.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from torch import Tensor
-
-from nmt.data.subwords import Subwords
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of
-from nmt.symbols import UNKNOWN
+from nmt.data.words import UNKNOWN_MARK, Span
+from nmt.decoding.text.alignment import SoftAlignment, places_of
+from nmt.decoding.text.marks import Piece
 
 
-class Replaced(NamedTuple):
-    """A translation whose unknown words were replaced."""
+class Replacement(NamedTuple):
+    """What takes the place of an unknown word."""
 
-    text: str  # with UNKNOWN_MARK for each unknown piece that stays
-    parts: list[tuple[str, str]]  # of each word, also in scripts without spaces: what was written, and what it is now
+    place: Span  # of the unknown word in the translation
+    text: str
+    source_word: int  # that it attends to
 
 
-def with_unknown_replaced(
-    tokens: Sequence[int],
-    weights: Tensor,
-    source: PieceWords,
-    *,
-    subwords: Subwords,
-    dictionary: Mapping[str, str],
-    forced: int = 0,
-) -> Replaced:
-    """The text of `tokens`, with every unknown word replaced; what the first `forced` tokens spell stays as it is.
+def replacements(
+    marked: str, text: str, alignment: SoftAlignment, dictionary: Mapping[str, str], *, begin: int = 0
+) -> Iterator[Replacement]:
+    """What takes the place of each unknown word of a `text`, as `alignment` links it, from the character `begin` on.
 
-    `weights` (tokens, source pieces) is the attention with which `tokens` were written, and `source` has the words of
-    the source pieces, finer in scripts without spaces. The weights of the unknown pieces of one word are added up, and
-    so are those of the source pieces of one word; of equals the first wins. A word that attends to nothing stays
-    unknown.
-
-    The source word is looked up as it stands, then in lower case, then both ways without the punctuation at its ends;
-    otherwise it is copied. What is found is written with single spaces. Punctuation that the translation itself has
-    around the unknown word takes the place of the source word's.
+    `marked` is the text with UNKNOWN_MARK for each unknown piece. A word without a link stays unknown. The source word
+    is looked up as it stands, then in lower case, then both ways without the punctuation at its ends; otherwise it is
+    copied. What is found is written with single spaces. Punctuation that the translation itself has around the unknown
+    word takes the place of the source word's.
     """
-    rows = iter(weights[[place >= forced and token == UNKNOWN for place, token in enumerate(tokens)]].tolist())
-    begin = len(subwords.decode_marked(tokens[:forced], UNKNOWN_MARK))
-    parts: list[tuple[str, str]] = []
-
-    def replaced(match: re.Match[str]) -> str:
-        written = [(match[0][start:stop], match.start() + start) for start, stop in words_of(match[0])]
-        instead = [replaced_part(part, max(begin - start, 0)) for part, start in written]
-        parts.extend((part, new) for (part, _), new in zip(written, instead, strict=True))
-        return "".join(instead)
-
-    def replaced_part(part: str, place: int) -> str:
-        stays, word = part[:place], part[place:]
-        attention = [next(rows) for _ in range(word.count(UNKNOWN_MARK))]
-        attended = _most_attended([sum(column) for column in zip(*attention, strict=True)], source) if attention else []
-        return stays + (_replaced(word, attended, dictionary) if attended else word)
-
-    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), parts)
+    links = {target: source for source, target in alignment.links}
+    for number, (start, stop) in enumerate(places_of(alignment.target_words, text)):
+        unknown = marked[max(start, begin) : stop]
+        if UNKNOWN_MARK in unknown and number in links:
+            instead = _replaced(unknown, alignment.source_words[links[number]], dictionary)
+            yield Replacement((stop - len(unknown), stop), instead, links[number])
 
 
-def _most_attended(weights: Iterable[float], source: PieceWords) -> list[str]:
-    """The word with the largest sum of weights, or several where a piece stands for several; none when all are 0."""
-    sums = dict.fromkeys(source.places, 0.0)
-    for weight, place in zip(weights, source.places, strict=True):
-        sums[place] += weight
-    best = max(sums, key=lambda place: sums[place], default=None)
-    if best is None or sums[best] == 0:
-        return []
-    return source.words[best : source.lasts[source.places.index(best)] + 1]
+def with_replacements(parts: Sequence[Piece], replaced: Sequence[Replacement], first: int) -> list[Piece]:
+    """The parts of a translation with a mark for each of its unknown words that are `replaced`, from number `first` on.
+
+    What another mark takes the place of, or parts, is left as it is.
+    """
+    result: list[Piece] = []
+    for part in parts:
+        begin = written = part.start or 0
+        for number, (place, text, _) in enumerate(replaced, first) if part.mark is None else ():
+            if written <= place[0] and place[1] <= begin + len(part.text):
+                result.append(Piece(part.text[written - begin : place[0] - begin], None, written))
+                result.append(Piece(text, number, place[0]))
+                written = place[1]
+        result.append(part._replace(text=part.text[written - begin :], start=written) if written > begin else part)
+    return [part for part in result if part.text]
 
 
-class _Word(NamedTuple):
-    before: str  # punctuation
-    core: str
-    after: str  # punctuation
-
-
-def _replaced(unknown: str, source: Sequence[str], dictionary: Mapping[str, str]) -> str:
-    """What takes the place of the word `unknown`, with marks in it, when it attends to the words `source`."""
-    words = [_translated(word, dictionary) for word in source]
-    before, _, after = _parts(unknown)
-    words[0] = words[0]._replace(before=before or words[0].before)
-    words[-1] = words[-1]._replace(after=after or words[-1].after)
-    return " ".join("".join(word) for word in words)
-
-
-def _translated(word: str, dictionary: Mapping[str, str]) -> _Word:
+def _replaced(unknown: str, word: str, dictionary: Mapping[str, str]) -> str:
+    """What takes the place of the word `unknown`, with UNKNOWN_MARK in it, when it attends to the source's `word`."""
     whole = _looked_up(word, dictionary)
-    if whole is not None:
-        return _Word("", whole, "")
-    before, core, after = _parts(word)
+    before, core, after = _parts(word) if whole is None else ("", whole, "")
     if not core:
-        return _Word("", word, "")  # nothing but punctuation
-    found = _looked_up(core, dictionary)
-    return _Word(before, core if found is None else found, after)
+        before, core = "", word  # nothing but punctuation
+    elif whole is None:
+        core = _looked_up(core, dictionary) or core
+    own_before, _, own_after = _parts(unknown)
+    return f"{own_before or before}{core}{own_after or after}"
 
 
 def _looked_up(word: str, dictionary: Mapping[str, str]) -> str | None:
@@ -109,11 +77,12 @@ def _looked_up(word: str, dictionary: Mapping[str, str]) -> str | None:
     return None if translation is None else " ".join(translation.split())
 
 
-def _parts(word: str) -> _Word:
+def _parts(word: str) -> tuple[str, str, str]:
+    """The word between the punctuation before it and after it."""
     before = "".join(takewhile(_is_punctuation, word))
     core = word[len(before) :]
     after = "".join(takewhile(_is_punctuation, reversed(core)))[::-1]
-    return _Word(before, core.removesuffix(after), after)
+    return before, core.removesuffix(after), after
 
 
 def _is_punctuation(character: str) -> bool:

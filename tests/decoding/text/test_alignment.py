@@ -6,7 +6,7 @@ import torch
 from nmt.config.schema import EndLinks, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.data.words import PieceWords, words_of_line
-from nmt.decoding.text.alignment import Block, SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.alignment import Block, SoftAlignment, joined, soft_alignment
 from nmt.pharaoh import Link, pharaoh
 
 SOURCE = PieceWords(["the", "house"], [0, 1, 1], [0, 1, 1])  # pieces: the hou se
@@ -73,16 +73,6 @@ def test_a_target_piece_may_stand_for_several_words() -> None:
     alignment = soft_alignment(weights, source, target, end_links="best")
     assert alignment.weights.tolist() == [[0.25, 0.75, 0.0], [0.625, 0.375, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 0.5]]
     assert alignment.links == [(1, 0), (0, 1), (0, 3)]
-
-
-def test_words_that_take_the_place_of_one_inherit_its_row_and_link() -> None:
-    alignment = soft_alignment(WEIGHTS, SOURCE, TARGET, end_links="none")
-    words = ["ein", "Haus", "steht", "da", "!"]
-    several = repeated(alignment, [2, 1, 2], words)
-    assert several.target_words == words
-    assert torch.equal(several.weights, alignment.weights[[0, 0, 1, 2, 2]])
-    assert several.links == [(1, 0), (1, 1), (0, 2)]
-    assert repeated(alignment, [0, 1, 0], ["da"]).links == [(0, 0)]
 
 
 def test_parts_of_a_line_are_put_together() -> None:

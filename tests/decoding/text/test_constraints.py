@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.text.required import contains, encoded_constraints, encoded_prefixes
+from nmt.decoding.text.required import encoded_constraints, encoded_prefixes
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
@@ -136,27 +136,6 @@ def test_words_as_pieces() -> None:
         assert phrase in best[0].text
     with pytest.raises(UserError, match="cannot be written"):
         list(translator.translate(["A dog"], constraints=["submarine"]))
-
-
-@pytest.mark.parametrize(
-    ("text", "phrase", "has"),
-    [
-        ("the park .", "park", True),
-        ("the parks .", "park", False),
-        ("a ballpark", "park", False),
-        ("parks, park", "park", True),
-        ("parkpark", "park", False),
-        ("park-keeper", "park", True),
-        ("(park)", "park", True),
-        ("two parks", "par-", False),
-        ("a par-five", "par-", True),  # which ends no word
-        ("", "park", False),
-    ],
-)
-def test_whether_a_text_has_a_phrase_as_words(text: str, phrase: str, has: bool) -> None:
-    subwords = Subwords.train(["the park (par-five), ballpark-keeper s"], settings=SubwordsConfig(type="char", size=40))
-    (required,) = encoded_constraints([phrase], subwords)[0]
-    assert contains(text, required, subwords) == has
 
 
 def test_phrases_of_the_same_pieces_are_one() -> None:

@@ -5,9 +5,10 @@ import torch
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
-from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
@@ -80,8 +81,10 @@ def test_constraints_are_refused(translator: Translator) -> None:
 def test_unknown_words_are_replaced_by_whole_ones(cut: Subwords) -> None:
     source = words_of_line("a run@@ ing Zo@@ ë .", cut)
     assert source == PieceWords(["a", "runing", "Zoë", "."], [0, 1, 1, 2, 2, 3], [0, 1, 1, 2, 2, 3])
-    weights = torch.zeros(4, 6)
-    weights[2] = torch.tensor([0.3, 0.2, 0.0, 0.2, 0.2, 0.1])  # 0.4 for the two pieces of Zoë
+    weights = torch.zeros(4, 7)
+    weights[2] = torch.tensor([0.3, 0.2, 0.0, 0.2, 0.2, 0.1, 0.0])  # 0.4 for the two pieces of Zoë
     tokens = [*cut.encode("dog run@@"), UNKNOWN, *cut.encode(".")]
-    replaced = with_unknown_replaced(tokens, weights, source, subwords=cut, dictionary={"Zoë": "Zoe"})
-    assert replaced.text == "dog Zoe ."
+    text = cut.decode_marked(tokens, UNKNOWN_MARK)
+    alignment = soft_alignment(weights, source, words_of_tokens(tokens, cut, mark=UNKNOWN_MARK), end_links="best")
+    (replaced,) = replacements(text, text, alignment, {"Zoë": "Zoe"})
+    assert (text[slice(*replaced.place)], replaced.text, replaced.source_word) == (f"run{UNKNOWN_MARK}", "Zoe", 2)

@@ -9,8 +9,11 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
-from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.decoding.text.alignment import soft_alignment
+from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.marks import Piece
+from nmt.decoding.text.unknown_words import replacements, with_replacements
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.decoder import Outputs
@@ -115,10 +118,24 @@ def replaced(
     tokens = pieces.encode(text)
     assert tokens.count(UNKNOWN) == len(weights)
     places = list(range(len(source.split())))
-    words = PieceWords(source.split(), places, places)
-    rows = torch.zeros(len(tokens), len(weights[0]))
-    rows[[token == UNKNOWN for token in tokens]] = torch.tensor(weights)
-    return with_unknown_replaced(tokens, rows, words, subwords=pieces, dictionary=dictionary or {}).text
+    rows = torch.zeros(len(tokens), len(places) + 1)
+    rows[[token == UNKNOWN for token in tokens], :-1] = torch.tensor(weights)
+    rows[:, -1] = 2.0  # the end of the source, which is no word
+    return with_words(pieces, tokens, rows, PieceWords(source.split(), places, places), dictionary)
+
+
+def with_words(
+    pieces: Subwords, tokens: list[int], rows: Tensor, source: PieceWords, dictionary: dict[str, str] | None = None
+) -> str:
+    target = words_of_tokens(tokens, pieces, mark=UNKNOWN_MARK, finer=True)
+    alignment, marked = (
+        soft_alignment(rows, source, target, end_links="best"),
+        pieces.decode_marked(tokens, UNKNOWN_MARK),
+    )
+    found = list(replacements(marked, marked, alignment, dictionary or {}))
+    parts = with_replacements([Piece(marked, None, 0)], found, 0)
+    assert [part.mark for part in parts if part.mark is not None] == list(range(len(found)))
+    return "".join(part.text for part in parts)
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
@@ -136,28 +153,19 @@ def test_each_word_has_its_own_source_word(models: dict[str, Subwords], kind: st
 
 
 def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords]) -> None:
-    pieces = models["word"]
-    (a, dog) = pieces.encode("A dog")
-    words = PieceWords(["eins", "zwei", "drei"], [0, 1], [0, 2])
-    weights = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
-    text, parts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
-    assert text == "zwei drei eins A"
-    assert parts == [(UNKNOWN_MARK, "zwei drei"), (UNKNOWN_MARK, "eins"), ("A", "A")]
-    text, parts = with_unknown_replaced(
-        [dog, UNKNOWN], weights[[2, 0]], words, subwords=pieces, dictionary={"drei": "three"}
-    )
-    assert (text, parts) == ("dog zwei three", [("dog", "dog"), (UNKNOWN_MARK, "zwei three")])
-    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [])
+    weights = [[0.1, 0.9], [0.8, 0.2]]
+    assert replaced(models["word"], "X X A", weights, "eins zwei") == "zwei eins A"
+    assert replaced(models["word"], "dog X", weights[:1], "eins zwei", {"zwei": "two or\tthree"}) == "dog two or three"
 
 
 def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
     words = PieceWords(["Haus", "Ala"], [0, 1, 1], [0, 1, 1])
     tokens = models["bpe"].encode("X")
     assert tokens[1:] == [UNKNOWN]
-    weights = torch.tensor([[0.9, 0.0, 0.0], [0.4, 0.3, 0.2]])
-    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Ala"
-    weights = torch.tensor([[0.0, 0.9, 0.0], [0.4, 0.25, 0.15]])  # of equals the first
-    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Haus"
+    weights = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1]])
+    assert with_words(models["bpe"], tokens, weights, words) == "Ala"
+    weights = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.4, 0.25, 0.15, 0.2]])  # of equals the first
+    assert with_words(models["bpe"], tokens, weights, words) == "Haus"
 
 
 def test_where_nothing_is_attended_to_the_word_stays_unknown(models: dict[str, Subwords]) -> None:
@@ -364,3 +372,18 @@ def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) 
     with pytest.raises(UserError, match=r"the model has no attention \(model.attention.score: none\)"):
         translate(translator, [KNOWN], replace_unknown={})
     assert len(list(translator.translate([KNOWN]))) == 1
+
+
+def test_a_text_that_would_have_something_forbidden_keeps_its_unknown_words(models: dict[str, Subwords]) -> None:
+    translator = diagonal(models["bpe"])
+    assert translated(translator, ["the X1 dog"], replace_unknown={"X1": "red"}, forbidden=["red dog"]) == ["the ⁇ dog"]
+    assert translated(translator, ["the X1 dog"], replace_unknown={"X1": "red"}, forbidden=["blue"]) == ["the red dog"]
+
+
+def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None:
+    """What is kept, a term, capitals, and an unknown word: each once, with links to what the line has for it."""
+    translator = diagonal(models["word"])
+    options = {"replace_unknown": {"Xa": "Xb"}, "glossary": Glossary({"dog": "cat"}), "alignments": True}
+    (best,) = next(translate(translator, ["the Xa dog runs {name} across Xa"], **options))
+    assert best.text == "the Xb cat runs {name} across Xb"
+    assert best.alignment == [(place, place) for place in range(7)]
