@@ -383,7 +383,8 @@ def test_a_text_that_would_have_something_forbidden_keeps_its_unknown_words(mode
 def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None:
     """What is kept, a term, capitals, and an unknown word: each once, with links to what the line has for it."""
     translator = diagonal(models["word"])
-    options = {"replace_unknown": {"Xa": "Xb"}, "glossary": Glossary({"dog": "cat"}), "alignments": True}
-    (best,) = next(translate(translator, ["the Xa dog runs {name} across Xa"], **options))
+    options = {"replace_unknown": {"Xa": "Xb"}, "glossary": Glossary({"dog": "cat"})}
+    line = "the Xa dog runs {name} across Xa"
+    (best,) = next(translate(translator, [line], alignments=True, end_links="best", **options))
     assert best.text == "the Xb cat runs {name} across Xb"
     assert best.alignment == [(place, place) for place in range(7)]
