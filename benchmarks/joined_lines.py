@@ -20,8 +20,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbors
 
 from benchmarks.reference_task import positive
-from nmt.cli.long_lines import LongLines
 from nmt.data.corpus import read_lines
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.evaluation.metrics import corpus_scores
 
@@ -31,9 +31,11 @@ def joined(lines: Sequence[str], sentences: int) -> list[str]:
     return [" ".join(lines[start : start + sentences]) for start in range(0, len(lines), sentences)]
 
 
-def bleu(translator: Translator, lines: Sequence[str], references: Sequence[str], *, split: bool) -> float:
-    """BLEU of the best translations."""
-    translations = translator.translate(lines, TranslationOptions(split_sentences=split))
+def bleu(
+    translator: Translator, lines: Sequence[str], references: Sequence[str], doubts: Doubts, *, split: bool | None
+) -> float:
+    """BLEU of the best translations; `doubts` counts what is warned of."""
+    translations = translator.translate(lines, TranslationOptions(split_sentences=split), doubts=doubts)
     scores = corpus_scores([best.text for best, *_ in translations], references, metrics=["bleu"])
     return round(scores["bleu"].score, 2)
 
@@ -43,16 +45,10 @@ def measure(
 ) -> dict[str, Any]:
     """The figures for so many sentences a line."""
     lines, references = joined(sources, sentences), joined(references, sentences)
-    long = LongLines()
-    long.watch(translator)
-    list(long.among(lines))
-    return {
-        "sentences": sentences,
-        "lines": len(lines),
-        "warned of": long.long,
-        "whole": bleu(translator, lines, references, split=False),
-        "split": bleu(translator, lines, references, split=True),
-    }
+    doubts = Doubts()
+    whole = bleu(translator, lines, references, doubts, split=None)
+    split = bleu(translator, lines, references, Doubts(), split=True)
+    return {"sentences": sentences, "lines": len(lines), "warned of": doubts.long, "whole": whole, "split": split}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,6 +28,10 @@ class UserError(Exception):
         self.messages: Sequence[str] = messages
 
 
+class InputWarning(UserWarning):
+    """What a user gives may not be meant, though it is no mistake. A command prints it; options are named `as_here`."""
+
+
 class ToldElsewhere(UserError):
     """A mistake that another process of the same command reports."""
 

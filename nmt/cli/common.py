@@ -6,11 +6,14 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
-from nmt.errors import ToldElsewhere, UserError
+from nmt.errors import InputWarning, ToldElsewhere, UserError
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _OPTION = re.compile(r"`(?:\w+\.)?(\w+)`")  # as `nmt.decoding.options` names it
@@ -28,7 +31,7 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
     signals.begin()
     try:
-        with signals.raised(program):
+        with signals.raised(program), _warning(program):
             if not several and (size := os.environ.get("WORLD_SIZE", "1")) != "1":
                 told = UserError if signals.reports() else ToldElsewhere
                 way_out = "start it without torchrun, or unset WORLD_SIZE"
@@ -67,12 +70,33 @@ def describe(program: str, error: UserError) -> str:
 
     An option of a translation, such as `n_best`, has the name that it has here.
     """
-    messages = [_OPTION.sub(_named_here, message) for message in error.messages]
-    messages = [_CONTROL.sub(lambda character: repr(character[0])[1:-1], message) for message in messages]
+    messages = [_said_here(message) for message in error.messages]
     if len(messages) == 1:
         return f"{program}: error: {messages[0]}"
     lines = "\n".join(f"  - {message}" for message in messages)
     return f"{program}: {len(messages)} problems:\n{lines}"
+
+
+@contextmanager
+def _warning(program: str) -> Iterator[None]:
+    """Print each InputWarning of the block as the program's; of several processes on a machine, the first does."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, InputWarning):
+                usual(message, category, *place, **more)
+            elif signals.reports():
+                print(f"{program}: warning: {_said_here(str(message))}", file=sys.stderr, flush=True)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", InputWarning)
+        yield
+
+
+def _said_here(message: str) -> str:
+    message = _OPTION.sub(_named_here, message)
+    return _CONTROL.sub(lambda character: repr(character[0])[1:-1], message)
 
 
 def _named_here(option: re.Match[str]) -> str:

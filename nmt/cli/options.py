@@ -23,7 +23,13 @@ END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
-_VALUES = ("n_best", "diversity", "alignment_step", "end_links")  # further ones of TranslationOptions
+_VALUES = (
+    "n_best",
+    "diversity",
+    "alignment_step",
+    "end_links",
+    "split_sentences",
+)  # further ones of TranslationOptions
 _NEEDED = {  # options of a translation, and those without which they have no effect
     **dict.fromkeys(SAMPLING, ("sample",)),
     "dictionary": ("replace_unknown",),

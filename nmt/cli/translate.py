@@ -48,7 +48,7 @@ def parser() -> Parser:
     made.add_argument(
         "--split-sentences",
         nargs="?",
-        const=True,
+        const="true",
         metavar="LANGUAGE",
         help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
         "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "

@@ -5,7 +5,9 @@ Wiring only: file or standard input → lines → translator → file or standar
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -16,18 +18,17 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
-from nmt.cli.long_lines import LongLines
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translate import PROGRAM, parser
 from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
 from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
-from nmt.decoding.reading import sentence_language
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
 from nmt.documents.formats import Format, declared_as_utf8
-from nmt.errors import UserError, counted
+from nmt.errors import InputWarning, UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
 
@@ -55,8 +56,7 @@ def _say(message: str) -> None:
 
 
 def _translate_in_one_piece(request: Request) -> None:
-    long = LongLines()
-    translator = _load(request, long)
+    translator = _load(request)
     lines: Iterator[str]
     if request.source is None:
         stream = Lines(sys.stdin.fileno())
@@ -65,35 +65,38 @@ def _translate_in_one_piece(request: Request) -> None:
         lines, waiting = read_lines(request.source), None
     beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
     at_once = (lambda: True) if request.flush else waiting
-    translations = translator.translate(long.among(lines), request.options, **beside, waiting=at_once)
+    translations = translator.translate(lines, request.options, **beside, waiting=at_once)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
     _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
-    long.tell(PROGRAM)
 
 
 def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
     """Translate what belongs to this process, and perhaps this shard, of a text that is cut."""
     assert request.source is not None
-    long = LongLines()
-    translator = processes.together(partial(_load, request, long))
+    translator = processes.together(partial(_load, request))
     job = processes.together(partial(_job, request, cutting, translator))
     processes.together(partial(open_chunks, job, processes, say=_say))
     processes.together(partial(_check_lines, request, translator))
     count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
     if 0 < count < workers and processes.is_first:
-        _say(f"warning: {counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more")
+        few = f"{counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more"
+        warnings.warn(few, InputWarning, stacklevel=1)
+    doubts = Doubts()
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 
     def translate(advance: Callable[[], object], first: int, count: int, files: Mapping[str, str]) -> None:
         texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
-        numbered = long.among(source.lines(first, count))
-        translations = translator.translate(numbered, request.options, first=first, **texts)
+        lines = source.lines(first, count)
+        translations = translator.translate(lines, request.options, first=first, doubts=doubts, **texts)
         _write(request, _advancing(translations, advance), files, first)
 
     translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
+    _, *others = processes.gather(asdict(doubts))
     if processes.is_first:
-        long.tell(PROGRAM)
+        for other in others:
+            doubts.add(Doubts(**other))
+        doubts.warn()
         if cutting.shard is not None:
             _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
 
@@ -125,7 +128,7 @@ def _translate_document(request: Request, form: Format) -> int:
     if request.encoding is not None:
         text = declared_as_utf8(text) if form != "text" else text.removeprefix("\ufeff")
     document = read_document(text, format=form, name=name)
-    translator = _load(request, LongLines())
+    translator = _load(request)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
     watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
@@ -154,12 +157,10 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
 
 
 @enough_memory(MEMORY)
-def _load(request: Request, long: LongLines) -> Translator:
-    translator, options = request.models.load(), request.options
+def _load(request: Request) -> Translator:
+    translator = request.models.load()
     if request.format == "text":
-        translator.check(options, constraints="constraints" in request.beside)
-    if sentence_language(options, translator.languages) is None:
-        long.watch(translator)
+        translator.check(request.options, constraints="constraints" in request.beside)
     return translator
 
 

@@ -6,6 +6,7 @@ All mistakes are found before a model is loaded, and reported at once.
 import argparse
 import shlex
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO, TextIOWrapper
@@ -19,14 +20,13 @@ from nmt.cli.options import missing, translation_values
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
-from nmt.cli.translate import PROGRAM
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, OTHERS, Format, extension, format_by_extension, likely_format
-from nmt.errors import collected, counted, nothing_at, refuse
+from nmt.errors import InputWarning, collected, counted, nothing_at, refuse
 from nmt.processes import Processes
 
 _FIRST_LINES = 10  # of a text, by which a document is told
@@ -74,15 +74,13 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     how = _read_how(options, form, processes, problems, alignments=bool(alignments))
     models = read_models(vars(options), problems, processes.own_device)
     _check_outputs(options, models, alignments, problems)
-    warnings: list[str] = []
-    lines = None if is_whole else _counted_lines(options, source, problems, warnings)
+    lines = None if is_whole else _counted_lines(options, source, problems)
     if is_whole and source is not None and (missing_file := nothing_at(source)):
         problems.append(missing_file)
     cutting = read_cutting(vars(options), problems, processes=processes.size)
     refuse(problems)
-    if processes.is_first:
-        for warning in [*warnings, *_doubts(options, source, lines)]:
-            _warn(warning)
+    for doubt in _doubts(options, source, lines):
+        warnings.warn(doubt, InputWarning, stacklevel=1)
     return Request(
         models=models,
         options=how,
@@ -124,15 +122,14 @@ def _read_how(
     if options.glossary is not None:
         with collected(problems):
             glossary = read_glossary(options.glossary, as_written=options.glossary_case)
-    split = options.split_sentences or False
-    if split:
+    if options.split_sentences is not None:
         with collected(problems):
-            checked_language(split if isinstance(split, str) else "en")
+            checked_language(_language(options))
     how = TranslationOptions()
     with collected(problems):
         values = translation_values(vars(options), problems)
         values |= {"alignments": alignments, "word_scores": options.word_scores is not None}
-        how = TranslationOptions(**values, split_sentences=split, glossary=glossary)
+        how = TranslationOptions(**values, glossary=glossary)
         # The words of a document are aligned in any case, to put tags where they belong.
         used = how if form == "text" else replace(how, alignments=True)
         problems += used.contradictions(constraints=options.constraints is not None)
@@ -154,9 +151,7 @@ def _check_outputs(
         )
 
 
-def _counted_lines(
-    options: argparse.Namespace, source: Path | None, problems: list[str], warnings: list[str]
-) -> int | None:
+def _counted_lines(options: argparse.Namespace, source: Path | None, problems: list[str]) -> int | None:
     """The number of lines of the source, which those of the files beside it must have; None for what is read once."""
     lines = None
     with collected(problems):
@@ -205,24 +200,24 @@ def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Proces
     return problems
 
 
-def _warn(message: str) -> None:
-    print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
+def _language(options: argparse.Namespace) -> str:
+    """The language by whose rules lines are cut into sentences; before that of the model is known, English."""
+    return "en" if options.split_sentences == "true" else str(options.split_sentences)
 
 
 def _doubts(options: argparse.Namespace, source: Path | None, lines: int | None) -> list[str]:
     """What may not be meant, though it is no mistake."""
-    warnings = []
-    language = options.split_sentences
-    if language and not is_known(checked_language(language if isinstance(language, str) else "en")):
-        warnings.append(f"--split-sentences {language}: {UNKNOWN_RULES}")
+    doubts = []
+    if options.split_sentences is not None and not is_known(checked_language(language := _language(options))):
+        doubts.append(f"--split-sentences {language}: {UNKNOWN_RULES}")
     if options.format is None and lines and source is not None:
         form = likely_format(islice(read_lines(source), _FIRST_LINES))
         if form != "text":
-            warnings.append(
+            doubts.append(
                 f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
                 f"{form}, or --format text if that is meant"
             )
-    return warnings
+    return doubts
 
 
 def _count(path: Path | None) -> int | None:

@@ -83,10 +83,11 @@ class TranslationOptions(_Decoding):
     independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the
     text only. It goes neither with `beam_size` nor with `coverage_penalty`."""
 
-    split_sentences: bool | str = False
+    split_sentences: bool | str | None = None
     """Cut lines into sentences, translate these one by one, and join them with the white space of the line; lines stay
     lines. True: by the rules of the model's source language; or the code of a language, such as "en". It needs
-    sentencex (`pip install 'nmt-toolkit[text]'`). See `Translator.translate` for what is required of such a line."""
+    sentencex (`pip install 'nmt-toolkit[text]'`). None: lines stay whole, and those of several sentences are warned of;
+    but texts and documents are cut. See `Translator.translate` for what is required of such a line."""
 
     replace_unknown: Annotated[
         SkipValidation[Mapping[str, str] | None], BeforeValidator(_dictionary), WithJsonSchema({})

@@ -3,7 +3,9 @@
 It is the counterpart of `writing`. It knows text and subwords; it knows no models and no searches.
 """
 
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
@@ -16,13 +18,15 @@ from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
+from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.protect import Seen, Sight, is_blank, joined_spans, overlaps, unprotected
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
-from nmt.errors import UserError, refuse
+from nmt.errors import InputWarning, UserError, refuse
 
 
 class Languages(NamedTuple):
@@ -40,7 +44,7 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
 
     Raises UserError where it is not known, or sentencex is not installed.
     """
-    if (split := options.split_sentences) is False:
+    if not (split := options.split_sentences):
         return None
     name = languages.source if split is True else split
     if name is None:
@@ -54,6 +58,21 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
         raise UserError(f"the model's data.source_language: {error}" if split is True else str(error)) from None
 
 
+def usual_sentences(language: str | None, *, name: str = "the model") -> str | bool:
+    """How texts in a language are cut into sentences unless told otherwise: by its rules, or not at all.
+
+    Warns, for the model called `name`, where they are not, or by the rules of another language.
+    """
+    try:
+        code = checked_language(language or "")
+    except UserError as error:
+        warnings.warn(f"{name}: lines are not cut into sentences: {error}", InputWarning, stacklevel=3)
+        return False
+    if not is_known(code):
+        warnings.warn(f"{name}: {language} is {UNKNOWN_RULES}", InputWarning, stacklevel=3)
+    return code
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     """Reads lines as segments."""
@@ -64,6 +83,8 @@ class Reader:
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
     sight: Sight  # what the model sees of a sentence
+    doubts: Doubts
+    longest_trained: int | None = None  # pieces of a line; None: not known
     continuing: Tensor | None = None  # the pieces that make a word longer; None: nothing is required
     forbidden: Forbidden | None = None
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
@@ -133,6 +154,7 @@ class Reader:
         segments = []
         for number, (line, of_line) in enumerate(of_lines, first):
             pieces = list(islice(ids, len(of_line)))
+            self._doubt(line.text, of_line, pieces)
             unknown = [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]
             required = requires[number - first]
             if unknown:
@@ -146,6 +168,20 @@ class Reader:
             longest = self.longest_segment
             segments.append(segments_of(line, of_line, pieces, source, longest=longest, number=number))
         return segments
+
+    def _doubt(self, line: str, of_line: Sequence[Seen], pieces: Sequence[list[int]]) -> None:
+        """Note whether a line that is not cut into sentences should be, and what of it the vocabulary lacks."""
+        is_long = False
+        if self.options.split_sentences is None:
+            is_long = self.longest_trained is not None and sum(map(len, pieces)) > self.longest_trained
+            if not is_long and (language := self._source_language) is not None:
+                is_long = len(sentences_of(line, language, whole_words=self.vocabularies.source.of_words)) > 1
+        unknown = [
+            seen.text[start:stop]
+            for seen, ids in zip(of_line, pieces, strict=True)
+            for start, stop in self.sight.unknown_pieces(seen, ids)
+        ]
+        self.doubts.note(is_long=is_long, unknown="".join("".join(unknown).split()))
 
     def _seen(
         self, line: str, language: str | None, *, recased: bool, unknown: Sequence[Span] = ()
@@ -178,12 +214,17 @@ class Reader:
     @cached_property
     def _prefix_language(self) -> str | None:
         """The code of the language by whose rules prefixes are cut into sentences; None where they are not."""
-        if self.options.split_sentences is False or self.languages.target is None:
-            return None
-        try:
-            return checked_language(self.languages.target)
-        except UserError:
-            return None
+        return _code(self.languages.target) if self.options.split_sentences else None
+
+    @cached_property
+    def _source_language(self) -> str | None:
+        return _code(self.languages.source)
+
+
+def _code(language: str | None) -> str | None:
+    with suppress(UserError):
+        return checked_language(language or "")
+    return None
 
 
 def _texts(segments: Sequence[Segment]) -> list[str]:

@@ -20,13 +20,14 @@ from nmt.config import Config
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
+from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
-from nmt.decoding.text.lines import alongside, chunks, refuse_one_text
+from nmt.decoding.text.lines import alongside, check_text, chunks, refuse_one_text
 from nmt.decoding.text.protect import Protection, Sight
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
@@ -217,16 +218,18 @@ class Translator:
         length_penalty: LengthPenalty | None = None,
         n_best: int | None = None,
         alignments: bool | None = None,
+        split_sentences: bool | str | None = None,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
         first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
+        doubts: Doubts | None = None,
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
 
-        The keywords `beam_size` to `alignments` override those of `options`. A blank line gives one empty translation
-        without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the translations
-        of its segments are joined with a space, and its score is that of all their tokens together.
+        The keywords `beam_size` to `split_sentences` override those of `options`. A blank line gives one empty
+        translation without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the
+        translations of its segments are joined with a space, and its score is that of all their tokens together.
 
         With `split_sentences` a line is cut into sentences, each of which is translated as if it stood on a line of its
         own; their translations are joined with the white space that the line has before, between and after them. Score
@@ -249,6 +252,9 @@ class Translator:
         `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
         translated at once, instead of when a chunk is full.
 
+        `doubts` counts lines that may not be translated as they are meant, such as those of several sentences; None:
+        at the end of the text, an InputWarning says how many there were.
+
         Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
         whole words; there are no constraints.
 
@@ -266,6 +272,7 @@ class Translator:
             "length_penalty": length_penalty,
             "n_best": n_best,
             "alignments": alignments,
+            "split_sentences": split_sentences,
         }
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
@@ -288,11 +295,37 @@ class Translator:
             options=options,
             forbidden=forbidden,
         )
-        read = self.read(lines, options, prefixes=prefixes, constraints=constraints, first=first, waiting=waiting)
-        return chain.from_iterable(
+        counted = doubts or Doubts()
+        read = self.read(
+            lines, options, prefixes=prefixes, constraints=constraints, first=first, waiting=waiting, doubts=counted
+        )
+        translations = chain.from_iterable(
             writer.translations(together, segments, search.hypotheses(list(chain(*segments))))
             for together, segments in read
         )
+        return _warned_of(translations, counted) if doubts is None else translations
+
+    def translate_text(
+        self,
+        text: str,
+        options: TranslationOptions | None = None,
+        *,
+        beam_size: int | None = None,
+        split_sentences: bool | str | None = None,
+    ) -> str:
+        """The best translation of a text: lines stay lines, and each of them is translated sentence by sentence.
+
+        The keywords override those of `options`. Where nothing says how lines are cut into sentences, it is by the
+        rules of the model's source language; an InputWarning says why they are not, if that is not known or sentencex
+        is not installed. Raises UserError like `translate`.
+        """
+        check_text(text, "text")
+        how = options or TranslationOptions()
+        if split_sentences is None and how.split_sentences is None:
+            split_sentences = usual_sentences(self.languages.source)
+        lines = text.split("\n")
+        translations = self.translate(lines, how, beam_size=beam_size, split_sentences=split_sentences)
+        return "\n".join(best.text for best, *_ in translations)
 
     def read(
         self,
@@ -303,6 +336,7 @@ class Translator:
         constraints: Iterable[str] | None = None,
         first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
+        doubts: Doubts | None = None,
     ) -> Iterator[tuple[list[str], list[list[Segment]]]]:
         """As many lines at a time as are translated together, and the segments of each; for the rest see `translate`.
 
@@ -321,6 +355,8 @@ class Translator:
                 options.glossary,
                 keeps_unknown=options.replace_unknown is None,
             ),
+            doubts=doubts or Doubts(),
+            longest_trained=self.longest_trained,
             continuing=self._continuing_for(prefixes, constraints),
             forbidden=self._forbidden(options),
             numbered=first is not None,
@@ -337,6 +373,11 @@ class Translator:
         A text that is cut where they end is translated as the whole is, bit for bit, if no `waiting` is given.
         """
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
+
+
+def _warned_of(translations: Iterator[list[Translation]], doubts: Doubts) -> Iterator[list[Translation]]:
+    yield from translations
+    doubts.warn()
 
 
 def _characters(decoding: DecodingConfig) -> int:

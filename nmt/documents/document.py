@@ -53,7 +53,7 @@ def document_options(document: Document, options: TranslationOptions, translator
         alignments=aligns,
         alignment_step=step,
         end_links=end_links,
-        split_sentences=options.split_sentences or not is_text,
+        split_sentences=not is_text if options.split_sentences is None else options.split_sentences,
     )
 
 

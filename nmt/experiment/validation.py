@@ -15,6 +15,7 @@ from nmt.data.batching import read_batch
 from nmt.data.prepare import Prepared
 from nmt.data.store import PairedIds
 from nmt.data.subwords import Subwords
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
@@ -63,7 +64,8 @@ def build_validation(
         rank, size = processes.rank, processes.size
         with enough_memory(advice, what=" for validation"):
             metrics = corpus_loss(model, (read_batch(corpus.ids, rows) for rows in corpus.plan[rank::size]), processes)
-            mine = [best for best, *_ in translator.translate(corpus.sources[rank::size], beam_size=settings.beam_size)]
+            sources, doubts = corpus.sources[rank::size], Doubts()  # which are no news here
+            mine = [best for best, *_ in translator.translate(sources, beam_size=settings.beam_size, doubts=doubts)]
         hypotheses = [""] * len(corpus.sources)
         for other, texts in enumerate(processes.gather([best.text for best in mine])):
             hypotheses[other::size] = texts

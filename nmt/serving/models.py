@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from nmt.decoding.doubts import Doubts
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
@@ -130,7 +131,7 @@ class Served:
         options = replace(kind.options, **batches)
         try:
             with until(unwanted):
-                translations = translator.translate(lines, options)
+                translations = translator.translate(lines, options, doubts=Doubts())  # nobody is told of texts
                 return [
                     [_kept(one, kind.weights and not rank) for rank, one in enumerate(best)] for best in translations
                 ]

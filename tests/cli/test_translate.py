@@ -214,8 +214,9 @@ def test_standard_input_and_output(model, source, monkeypatch, capsysbinary) -> 
         assert main(["--model", str(model)]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out.decode("utf-8").split("\n")[:-1] == translated(model, source)
-    (warning,) = captured.err.splitlines()  # a progress bar on a terminal only
-    assert b"warning: 1 of 7 lines" in warning
+    sentences, characters = captured.err.splitlines()  # a progress bar on a terminal only
+    assert b"warning: 1 of 7 lines has several sentences" in sentences
+    assert b"characters that the model does not know" in characters
 
 
 def run(*options: object, **keywords: object) -> subprocess.Popen:
@@ -229,7 +230,7 @@ def run(*options: object, **keywords: object) -> subprocess.Popen:
 def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
     with run("--model", model) as process:
         output, errors = process.communicate(HOSTILE)
-    assert errors.count(b"\n") == errors.count(b"warning: 1 of 7 lines") == 1
+    assert errors.count(b"\n") == errors.count(b"warning: ") == 2
     assert output.decode("utf-8").split("\n")[:-1] == translated(model, source)
 
 

@@ -81,15 +81,14 @@ def test_a_document_without_its_format_is_warned_of(
     arguments = ["--model", str(model), "--input", str(source), "--output", str(output)]
     assert main(arguments) == 0
     translation, said = output.read_bytes(), capsys.readouterr().err
-    if form is None:
-        assert said == ""
-    else:
-        assert said == (
+    assert ("looks like" in said) == (form is not None)
+    if form is not None:
+        assert said.startswith(
             f"nmt-translate: warning: --input {source} looks like {form}, and all that is in it is translated as plain "
             f"text; give --format {form}, or --format text if that is meant\n"
         )
     assert main([*arguments, "--format", "text"]) == 0
-    assert capsys.readouterr().err == ""
+    assert "looks like" not in capsys.readouterr().err
     assert output.read_bytes() == translation
 
 

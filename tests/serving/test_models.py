@@ -86,7 +86,7 @@ def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
 def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **keywords: object) -> None:
         raise error
 
     monkeypatch.setattr(translator, "translate", fail)

@@ -209,7 +209,7 @@ class Sight:
         keeps_unknown: bool = True,
     ) -> None:
         self.subwords, self.glossary = subwords, glossary
-        self.keeps_unknown = keeps_unknown and not subwords.of_words
+        self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
 
     @cached_property
@@ -250,13 +250,20 @@ class Sight:
 
     def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
         """What the vocabulary has no pieces for, with the rest of the words, in the line; `ids` are those of `seen`."""
-        if self.protection is None or not self.keeps_unknown or UNKNOWN not in ids:
+        if self.protection is None or not self.keeps_unknown:
             return []
         found: list[Span] = []
-        for piece, (start, stop) in zip(ids, self.subwords.spans(seen.text), strict=True):
-            if piece == UNKNOWN and start < stop and not (found and stop <= found[-1][1]):
+        for start, stop in self.unknown_pieces(seen, ids):
+            if not (found and stop <= found[-1][1]):
                 found.append(_grown(seen.text, start, stop, with_words=bool(_WORD.search(seen.text, start, stop))))
         return [seen.span(*span) for span in found]
+
+    def unknown_pieces(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
+        """What a vocabulary of parts of words has no pieces for, in `seen`, whose pieces are `ids`."""
+        if self.subwords.of_words or UNKNOWN not in ids:
+            return []
+        spans = zip(ids, self.subwords.spans(seen.text), strict=True)
+        return [(start, stop) for piece, (start, stop) in spans if piece == UNKNOWN and start < stop]
 
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
