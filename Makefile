@@ -68,7 +68,7 @@ coverage: $(READY) ## Run the fast tests, and print which lines and branches of 
 commands: $(READY) ## Run the commands of all documents as they are written, with a demo of its own; half an hour
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.documented
 
-torture: $(READY) ## Try to break it with kills, full disks, and flipped bits at every moment; half an hour, resumes where it stopped
+torture: $(READY) ## Try to break it with kills, full disks, and flipped bits at every moment; half an hour
 	$(BIN)/python -m tests.torture
 
 fuzz: $(READY) ## Give every reader broken and hostile input, 10 minutes each; findings become cases of `make test`

@@ -91,7 +91,7 @@ def _tried(scene: Scene, options: argparse.Namespace, trials: Sequence[tuple[Key
     waiting = list(enumerate(trials))[::-1]
     running: dict[int, _Running] = {}
     done = 0
-    with open(options.output / "results.jsonl", "a", encoding="utf-8") as kept:
+    with open(options.output / "results.jsonl", "w", encoding="utf-8") as kept:
         while waiting or running:
             while waiting and len(running) < options.processes:
                 number, (key, row) = waiting.pop()

@@ -190,12 +190,12 @@ def _same_model(left: Path, right: Path) -> bool:
 
 
 def _same_state(left: Path, right: Path) -> bool:
-    """Whether all tensors and numbers are the same, but for times and for what depends on how many digits they have."""
+    """Whether all tensors and numbers are the same, but for times, also in a sum of metrics.jsonl, and folders."""
     mine, theirs = read_state(left), read_state(right)
     for state in (mine, theirs):
         _remove_times(state.numbers)
-        for name in [name for name in state.numbers if name.startswith("recorded")]:
-            del state.numbers[name]
+        del state.numbers["recorded"]
+        state.numbers["config"] = _without_place(state.numbers["config"], state.path)
     return (
         mine.numbers == theirs.numbers
         and mine.tensors.keys() == theirs.tensors.keys()

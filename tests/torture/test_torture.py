@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.torture.commands import HANGING, Ended
 from tests.torture.damage import damage
-from tests.torture.moments import CALLS, moments
+from tests.torture.moments import CALLS, TRAINING, moments
 from tests.torture.operations import Operation
 from tests.torture.outcomes import mistake, says, unexpected
 from tests.torture.table import Result, markdown, short, table
@@ -95,11 +95,12 @@ def test_the_table_adds_up() -> None:
 
 @pytest.mark.slow
 def test_the_short_form(tmp_path: Path) -> None:
-    """The first rows of each group; `make torture` tries all of them, many times."""
-    counts = {"kills": 1, "flips": 1, "others": 2}
+    """The first rows of each group, a kill of a training among them; `make torture` tries all of them, many times."""
+    counts = {"kills": 3, "flips": 1, "others": 1}
     words = [word for group, count in counts.items() for word in (f"--{group}", str(count))]
     command = [sys.executable, "-m", "tests.torture", "--output", tmp_path, "--processes", "1", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr
     lines = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
     assert sum(line["trials"] + line["skipped"] for line in lines) == sum(counts.values())
+    assert TRAINING.keys() & {line["moment"] for line in lines}
