@@ -2,10 +2,12 @@
 """How many tags land where people put them: parallel HTML, a segment a line, with the same tags on both sides.
 
     python benchmarks/tag_placement.py --source all.en.html.gz --target all.de.html.gz
+    python benchmarks/tag_placement.py … --both-directions
     python benchmarks/tag_placement.py … --model runs/help
 
 The reference's text takes the place of a translation, so that only the placing of tags is measured. Words attend to
-each other as IBM model 1 has it, learned from the same text, or as a model does that is made to write the reference.
+each other as IBM model 1 has it, learned from the same text in one direction, or in both (the product of what these
+say: Liang, Taskar & Klein 2006), or as a model does that is made to write the reference.
 Prints one JSON line: segments with tags, and how many are exactly the reference's.
 """
 
@@ -15,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -83,6 +86,15 @@ def ibm_alignments(pairs: Sequence[tuple[str, str]]) -> Iterable[SoftAlignment]:
         yield SoftAlignment(source.split(), target.split(), [Block(weights)], links)
 
 
+def agreeing_alignments(pairs: Sequence[tuple[str, str]]) -> Iterable[SoftAlignment]:
+    """The same with how probable each target word is as the origin of the source word, too."""
+    back = ibm_alignments([(target, source) for source, target in pairs])
+    for alignment, other in zip(ibm_alignments(pairs), back, strict=True):
+        weights = alignment.weights
+        weights[:, :-1] *= other.weights[:, :-1].T
+        yield replace(alignment, blocks=[Block(weights / weights.sum(1, keepdim=True).clamp(min=1e-30))])
+
+
 def _words(text: str) -> list[str]:
     """Words as they are counted: without capitals and the signs around them, unless they are all of it."""
     return [re.sub(r"^\W+(?=\w)|(?<=\w)\W+$", "", word).casefold() for word in text.split()]
@@ -105,12 +117,14 @@ def _measure(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--source", type=Path, required=True, help="HTML, a segment a line, perhaps in gzip")
     parser.add_argument("--target", type=Path, required=True, help="the same in another language")
+    parser.add_argument("--both-directions", action="store_true", help="IBM model 1 from either side")
     parser.add_argument("--model", type=Path, help="whose attention is used (default: IBM model 1)")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N that differ")
     options = parser.parse_args(arguments)
     found = list(segments(options.source, options.target))
     pairs = [(segment.source, segment.target) for segment in found]
-    alignments = model_alignments(options.model, pairs) if options.model else ibm_alignments(pairs)
+    ibm = agreeing_alignments if options.both_directions else ibm_alignments
+    alignments = model_alignments(options.model, pairs) if options.model else ibm(pairs)
     exact = marked = shown = 0
     for segment, alignment in zip(found, alignments, strict=True):
         translation = Translation(segment.target, 0.0, [], alignment.links, alignment)

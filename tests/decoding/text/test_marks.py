@@ -65,6 +65,13 @@ def test_sentences_go_with_sentences_where_there_are_as_many() -> None:
     assert with_tags("<b>One two.</b> Three four", "Eins zwei. Drei vier", links) == "<b>Eins zwei.</b> Drei vier"
 
 
+@pytest.mark.parametrize(("source", "expected"), [("<b>a</b> x a", "<b>A</b> X A"), ("a x <b>a</b>", "A X <b>A</b>")])
+def test_of_equal_words_that_in_a_like_position(source: str, expected: str) -> None:
+    """Where attention does not tell them apart, as with links of words that know nothing of positions."""
+    links = [(0, 0, 0.5), (2, 0, 0.5), (1, 1, 1.0), (0, 2, 0.5), (2, 2, 0.5)]
+    assert with_tags(source, "A X A", links) == expected
+
+
 def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
     links = [(1, 0, 1.0), (0, 1, 1.0), (2, 2, 1.0)]
     assert with_tags("press <kbd>F5</kbd> now", "jetzt F5 drücken", links) == "jetzt <kbd>F5</kbd> drücken"
