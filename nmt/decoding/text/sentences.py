@@ -28,13 +28,15 @@ LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
 _NEAR = 40  # characters around the end of a sentence that tell whether it is one
 
-_CLOSING = "\"'”’»)]}」』"
+_QUOTES = tuple("\"'”’»")
+_CLOSING = "".join((*_QUOTES, *")]}」』"))
 _GOES_ON = re.compile(r"[,;:)\]}]")  # begins no sentence
 _FIRST = re.compile(r"[\s\"'“”„«»‘’(\[¿¡–—-]*(\w)")  # the first letter or digit of a sentence
 _ITEM = re.compile(r"(?<!\S)(?:[^\w\s]\s?)?(\d{1,3}|[a-z])[.)]+(?=\s|\Z)")  # 2. or b) or • 2. or ⁃2.)
 _LAST_ITEM = re.compile(rf"{_ITEM.pattern}\s*\Z")
 _LOWER_ITEM = re.compile(r"\(?(?:[a-z]|[ivxl]{1,5})(?:\.?\)|\.\s)")
 _FRAGMENT = re.compile(r"[\W\d_]*(?:[A-Za-z][.)]+\W*)?")  # no letters, or A. alone
+_NOTE = re.compile(r"(?:[^\W\d_A-Z]{3}|\w\))[.!?]\d{1,3}(?:[, ]+\d{1,3})*\s+(?=[^\W\d_a-z])")  # it is.11 12 We
 _ORDINAL = re.compile(r"(?<![^\s(–-])\d{1,2}\.\Z")  # as in: die 1. Liga
 _TITLE = re.compile(r"(?<!\w)[^\W\d_]{1,4}[°º]?\.\Z")  # before a number, as in: Vol. 2
 # Seen without a list, in a text without accents: M.; т.е., t.ex. and z. B.; words without vowels, of which r and l are
@@ -94,13 +96,15 @@ def checked_language(name: str) -> str:
 def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list[Sentence]:
     """The sentences of a line by the rules of the language with this code; none of a blank one.
 
-    sentencex says where they may end, and `_is_end` where that is one. What has no letters goes to the next sentence if
-    it is a number, else to the one before. `whole_words`: only where there is white space between them.
+    sentencex says where they may end, as they may behind the number of a footnote, and `_is_end` where that is one.
+    What has no letters goes to the next sentence if it is a number, else to the one before. `whole_words`: only where
+    there is white space between them.
     """
     text = _BLANK_LINES.sub(lambda match: "\n" * len(match[0]), _SPACE.sub(" ", line))  # as long as before
     parts = list(_parts(text, language))
     stops = accumulate(map(len, parts))
     places = [stop - len(part.lstrip()) for part, stop in zip(parts, stops, strict=True) if part.strip()]
+    places = sorted({*places, *(match.end() for match in _NOTE.finditer(text))})
     starts = places[:1]
     for place in places[1:]:
         start, near = starts[-1], text[max(0, place - _NEAR) : place]
@@ -133,6 +137,8 @@ def _is_end(text: str, start: int, place: int, language: str) -> bool:
     near, after = text[max(start, place - _NEAR) : place], text[place : place + _NEAR]
     before, first = near.rstrip(), _FIRST.match(after)
     if near == before and not (before.rstrip(_CLOSING).endswith(_OUTSIDE_WORDS) or has_finer(after[0])):
+        return False
+    if after[0] == "(" and before.endswith(_QUOTES):  # a remark on what was said
         return False
     if _GOES_ON.match(after) or (first and first[1].islower() and not _LOWER_ITEM.match(after)):
         return False
