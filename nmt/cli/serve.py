@@ -9,6 +9,8 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,9 +176,10 @@ def _serve(options: argparse.Namespace) -> None:
         problems.append(f"{error.name} is not installed: pip install 'nmt-toolkit[serve]'")
     refuse(problems)
 
+    from nmt.decoding.reading import usual_sentences
     from nmt.serving.api import Service, application
     from nmt.serving.detection import Detector
-    from nmt.serving.models import Served, loaded, sentence_rules
+    from nmt.serving.models import Served, loaded
     from nmt.serving.server import listening, serve
 
     limits = Limits(**{name: getattr(options, f"max_{name}") for name in (*COUNTS, "seconds", "per_minute")})
@@ -186,14 +189,17 @@ def _serve(options: argparse.Namespace) -> None:
             device=models.device or "cpu",
             precision=models.precision,
         )
-        rules = {} if options.whole_lines else sentence_rules(translators, _warn)
         glossaries = _glossaries(named, list(translators))
-        served = Served(translators, how, rules, glossaries)
+        of_pairs = {}
+        for pair in translators:
+            split = False if options.whole_lines else usual_sentences(pair.source, name=str(pair))
+            of_pairs[pair] = replace(how, split_sentences=split, glossary=glossaries.get(pair))
+        served = Served(translators, of_pairs)
         served.check()
         detector = None
         with suppress(ModuleNotFoundError, LookupError):
             detector = Detector(code for pair in translators for code in pair)
-        log = _say if options.log_requests else None
+        log = partial(print, file=sys.stderr, flush=True) if options.log_requests else None
         service = Service(served, limits=limits, keys=keys, detector=detector, log=log)
         serve(application(service, origins=options.cors), service, opened, program=PROGRAM)
 
@@ -262,14 +268,6 @@ def _glossaries(of_pairs: "Sequence[tuple[Pair | None, Glossary]]", pairs: Seque
         glossaries[pair] = glossary
     refuse(problems)
     return glossaries
-
-
-def _warn(why: str) -> None:
-    _say(f"{PROGRAM}: {why}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -54,17 +54,40 @@ def default_variant(name: str) -> BeforeValidator:
     return BeforeValidator(named)
 
 
+_MOST_WRITTEN_OUT = 1000
+_REPEAT, _VERBOSE = re.compile(r"(\\.|.)\{(\d+)", re.DOTALL), re.compile(r"\(\?[a-zA-Z0-9]*x")
+
+
 def _pattern(text: str) -> str:
     """Refuse what is neither the name of patterns nor a regular expression of what is to be kept alone."""
     if text in PROTECTED:
         return text
+    if _written_out(text) > _MOST_WRITTEN_OUT or _VERBOSE.search(text):
+        raise ValueError(f"must not repeat anything more than {_MOST_WRITTEN_OUT:,} times, or have (?x)")
     try:
-        pattern = regex.compile(text)
-    except regex.error as error:
+        pattern = regex.compile(text, cache_pattern=False)
+        matches_all = pattern.match("", timeout=1.0) or pattern.fullmatch("Some words, 2 or 3.", timeout=1.0)
+    except (regex.error, RecursionError) as error:
         raise ValueError(f"must be one of {', '.join(PROTECTED)}, or a regular expression: {error}") from None
-    if pattern.match("") or pattern.fullmatch("Some words, 2 or 3."):
+    except TimeoutError:
+        raise ValueError("takes too long: what may be repeated in it repeats something itself") from None
+    if matches_all:
         raise ValueError(f"{text!r} matches empty text or whole sentences; it must match what is to be kept alone")
     return text
+
+
+def _written_out(pattern: str) -> int:
+    """How many times, at most, compiling a pattern writes out a part of it: aaaaa for a{5}, and so memory is used up.
+
+    (?x), in which a number may be written in many ways, is not seen through.
+    """
+    inner, outer = 1, 1  # of characters and sets; of groups, and of what is repeated already
+    for repeated, count in _REPEAT.findall(pattern):
+        if repeated in ")}*+?":
+            outer *= max(1, int(count))
+        else:
+            inner = max(inner, int(count))
+    return inner * outer
 
 
 def _as_list(value: Any) -> Any:
@@ -768,7 +791,11 @@ class DecodingConfig(Section):
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False
     """Never produce the unknown piece."""
-    protect: list[Annotated[str, AfterValidator(_pattern)]] = ["placeholders", "addresses", "symbols"]
+    protect: Annotated[list[Annotated[str, Field(max_length=200), AfterValidator(_pattern)]], Field(max_length=50)] = [
+        "placeholders",
+        "addresses",
+        "symbols",
+    ]
     """What the model is not shown, and what stands in the translation as it is: of placeholders, addresses, symbols,
     and numbers those named here, and what regular expressions match; also what the vocabulary lacks. Lines in capitals
     are shown as sentences. [] shows the model lines as they are."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import (
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     ModelWrapValidatorHandler,
     SkipValidation,
@@ -43,6 +44,15 @@ def _dictionary(value: Any) -> Any:
     if wrong:
         raise ValueError(f"has entries without words on both sides: {', '.join(first_of(wrong, _MOST_ENTRIES))}")
     return value
+
+
+def _glossary(value: Any) -> Any:
+    if not isinstance(value, Glossary | Mapping | None):
+        raise ValueError("must be a Glossary, or a mapping of terms to their translations")
+    try:
+        return Glossary(value) if isinstance(value, Mapping) else value
+    except UserError as error:
+        raise ValueError("; ".join(first_of(error.messages, _MOST_ENTRIES))) from None
 
 
 _Decoding: Any = make_dataclass(
@@ -96,12 +106,18 @@ class TranslationOptions(_Decoding):
     (see `text.unknown_words`); None leaves them as "⁇". White space in its translations becomes single spaces.
     `Translation.tokens` stay what the model wrote."""
 
-    glossary: Annotated[Glossary | None, WithJsonSchema({})] = None
+    glossary: Annotated[
+        Glossary | None,
+        BeforeValidator(_glossary),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+    ] = None
     """Terms that have to be translated in a certain way: where one occurs, its translation takes the place of the words
-    that are aligned with it. See `text.glossary`."""
+    that are aligned with it. A mapping of terms to translations becomes a `text.glossary.Glossary`."""
 
     forbidden: Annotated[
-        tuple[Annotated[str, Field(pattern=r"\S", max_length=100)], ...], Field(strict=False, max_length=10_000)
+        tuple[Annotated[str, Field(pattern=r"\S", max_length=100)], ...],
+        FailFast(),
+        Field(strict=False, max_length=10_000),
     ] = ()
     """Words and phrases that no translation has, as whole words in whatever pieces, and also with a capital first
     letter; nor may a prefix, a constraint or a term of the glossary have them. Within a segment, or sentence, of a line

@@ -385,7 +385,7 @@ def _characters(decoding: DecodingConfig) -> int:
     return min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
 
 
-@lru_cache
+@lru_cache(maxsize=16)
 def _protection(patterns: tuple[str, ...]) -> Protection | None:
     return Protection(patterns) if patterns else None
 

@@ -32,6 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt import __version__
 from nmt.decoding.text.languages import name_of
+from nmt.decoding.text.protect import SlowPattern
 from nmt.errors import UserError, counted, first_of
 from nmt.serving.answers import written
 from nmt.serving.batching import Batcher, QueueFull
@@ -408,7 +409,7 @@ async def _unless_gone(
             raise ClientDisconnect
         return None
     except UserError as error:
-        raise HTTPException(500, "; ".join(error.messages)) from None
+        raise HTTPException(400 if isinstance(error, SlowPattern) else 500, "; ".join(error.messages)) from None
     finally:
         answer.cancel()
         gone.cancel()

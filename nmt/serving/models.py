@@ -3,7 +3,7 @@
 It knows translators; it knows no HTTP and no queue. The other files of this folder know no PyTorch.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
@@ -12,9 +12,6 @@ from typing import Any
 import torch
 
 from nmt.decoding.doubts import Doubts
-from nmt.decoding.text.glossary import Glossary
-from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
-from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError, collected, refuse
@@ -47,27 +44,12 @@ def loaded(
     return translators
 
 
-def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[Pair, str]:
-    """The languages by whose rules the lines of `pairs` are cut into sentences; tells why some are not."""
-    rules = {}
-    for pair in pairs:
-        try:
-            rules[pair] = checked_language(pair.source)
-            if not is_known(rules[pair]):
-                tell(f"{pair}: {pair.source} is {UNKNOWN_RULES}")
-        except UserError as error:
-            tell(f"{pair}: lines are not cut into sentences: {error}")
-    return rules
-
-
 @dataclass(frozen=True)
 class Served:
-    """A translator for each pair of languages, and the options of all of them."""
+    """A translator for each pair of languages, and its options."""
 
     translators: Mapping[Pair, Translator]
-    options: TranslationOptions = field(default_factory=TranslationOptions)
-    rules: Mapping[Pair, str] = field(default_factory=dict)  # by which language's rules lines are cut into sentences
-    glossaries: Mapping[Pair, Glossary] = field(default_factory=dict)
+    options: Mapping[Pair, TranslationOptions]
     threads: int = field(default_factory=torch.get_num_threads)  # PyTorch's, for all models together
 
     def check(self) -> None:
@@ -92,19 +74,18 @@ class Served:
 
     def most(self, pair: Pair) -> int:
         """The length of the longest n-best list."""
-        return self.options.decoding(self.translators[pair].decoding).beam_size
+        return self.options[pair].decoding(self.translators[pair].decoding).beam_size
 
     def has_alignments(self, pair: Pair) -> bool:
         """Whether the model has attention, which says what a word was translated from."""
         return self.translators[pair].scorer.without_alignments is None
 
     def kind(self, pair: Pair, *, weights: bool = False, **wishes: Any) -> Kind:
-        """How lines are translated with the options of all models as a request changes them.
+        """How lines are translated with the options of the model as a request changes them.
 
-        Raises UserError where they do not go together.
+        Raises UserError for what they may not be, and where they do not go together.
         """
-        rules: dict[str, Any] = {"split_sentences": self.rules.get(pair, False), "glossary": self.glossaries.get(pair)}
-        options = replace(self.options, **(rules | wishes))
+        options = replace(self.options[pair], **wishes)
         self.translators[pair].check(options)
         return Kind(pair, options, weights)
 

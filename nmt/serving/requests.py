@@ -8,19 +8,18 @@ stand in an address too.
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, BeforeValidator, FailFast, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, from_json
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import File, FormParser, parse_options_header
 
 from nmt.data.corpus import text_of
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.languages import name_of
 from nmt.documents.document import read_document
 from nmt.documents.formats import FORMATS, Document, Format
@@ -44,6 +43,7 @@ AUTO = "auto"  # in place of a source language
 OF_TEXTS = ("alternatives", "alignments", "word_scores")  # what the answer to a file has no room for
 OPTIONS = {field.name for field in dataclasses.fields(TranslationOptions)}
 TERMS = {"type": "object", "additionalProperties": {"type": "string"}}  # of JSON Schema
+STRINGS = {"type": "array", "items": {"type": "string"}}
 
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what clients do wrong is not for the log
 
@@ -53,12 +53,6 @@ def _texts(value: object) -> object:
     if not (isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value))):
         raise ValueError("must be a text, or a list of texts")
     return value
-
-
-def _glossary(terms: object) -> object:
-    if not isinstance(terms, dict) or len(terms) > MOST_TERMS:
-        raise ValueError(f"must be an object of at most {MOST_TERMS} terms and their translations")
-    return Glossary(terms)
 
 
 class Texts(BaseModel):
@@ -83,21 +77,24 @@ class Texts(BaseModel):
 
 
 class Fields(Texts):
-    """The fields of POST /translate. One with the name of one of TranslationOptions is handed on as it is.
-
-    A list stops at its first mistake, of which a body has room for a million.
-    """
+    """The fields of POST /translate. One with the name of one of TranslationOptions is read by these."""
 
     source: str = Field(description="The code of a language, or auto.")
     target: str = Field(description="The code of a language.")
     format: Format = "text"
     alternatives: int = Field(0, description="How many other translations to add.")
     alignments: bool = Field(False, description="Whether to tell what each word was translated from.")
-    glossary: Annotated[Any, BeforeValidator(_glossary), WithJsonSchema(TERMS)] = Field(
+    word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")
+    split_sentences: bool = Field(True, description="Whether lines are translated sentence by sentence.")
+    glossary: Annotated[Any, WithJsonSchema(TERMS)] = Field(
         None, description="Terms and their translations, instead of those that the server has."
     )
-    forbidden: Annotated[list[str], FailFast()] = Field([], description="Words and phrases that no translation has.")
-    word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")
+    forbidden: Annotated[Any, WithJsonSchema(STRINGS)] = Field(
+        None, description="Words and phrases that no translation has."
+    )
+    protect: Annotated[Any, WithJsonSchema(STRINGS)] = Field(
+        None, description="What stays as it is: placeholders, addresses, symbols, numbers, or regular expressions."
+    )
 
 
 class Kind(NamedTuple):
@@ -243,6 +240,8 @@ def read_request(
         problems += _unable(fields, pairs[0], models)
     refuse(problems)
     wishes = {name: getattr(fields, name) for name in fields.model_fields_set & OPTIONS}
+    if wishes.get("split_sentences"):  # which is what the server does, if it can
+        del wishes["split_sentences"]
     if any(document.is_marked for document in documents):
         wishes["alignments"] = models.has_alignments(pairs[0])
     wishes["n_best"] = max(0, fields.alternatives) + 1
@@ -308,8 +307,10 @@ def _detected(
 
 
 def _unable(fields: Fields, pair: Pair, models: "Served") -> list[str]:
-    """What of the request the model for the pair cannot give."""
+    """What of the request the model for the pair cannot give, and what is too much."""
     problems = []
+    if isinstance(fields.glossary, Mapping) and len(fields.glossary) > MOST_TERMS:
+        problems.append(f"Invalid request: glossary parameter must have at most {MOST_TERMS:,} terms")
     if fields.alternatives >= (most := models.most(pair)):
         problems.append(f"Invalid request: alternatives parameter must be <= {most - 1}")
     if fields.alignments and not models.has_alignments(pair):

@@ -58,16 +58,46 @@ def test_numbers_and_own_patterns() -> None:
     assert kept("order ART-77, now", r"ART-\d+") == ["ART-77"]
 
 
-@pytest.mark.parametrize("pattern", ["(", ".*", ".+"])
-def test_patterns_that_cannot_be_meant(pattern: str) -> None:
-    with pytest.raises(UserError, match=r"`protect` is|`protect"):
-        TranslationOptions(protect=[pattern])
+@pytest.mark.parametrize(
+    ("patterns", "why"),
+    [
+        (["("], "or a regular expression: missing \\)"),
+        ([".*"], "matches empty text or whole sentences"),
+        ([".+"], "matches empty text or whole sentences"),
+        (["a" * 201], "at most 200 characters"),
+        (["a"] * 51, "at most 50 items"),
+        # Of these, compiling would use up the memory:
+        (["(?:[ab]c){99999999}"], "must not repeat anything more than 1,000 times"),
+        (["(?:" * 20 + "a" + "{9})" * 20], "must not repeat anything more than 1,000 times"),
+        ([r"\\{1001}"], "must not repeat anything more than 1,000 times"),
+        (["(?ix:a{ 9 9 9 9 })"], r"or have \(\?x\)"),
+    ],
+)
+def test_patterns_that_cannot_be_meant(patterns: list[str], why: str) -> None:
+    with pytest.raises(UserError, match=rf"^`protect` is .*{why}"):
+        TranslationOptions(protect=patterns)
 
 
-def test_a_pattern_that_takes_too_long(translator: Translator) -> None:
+def test_patterns_that_repeat_something() -> None:
+    hexadecimal = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    assert kept("see 123e4567-e89b-12d3-a456-426614174000.", hexadecimal) == ["123e4567-e89b-12d3-a456-426614174000"]
+    assert kept("in 2024-05-06", r"\d{4}(?:-\d{2}){2}", r"\{1234\}") == ["2024-05-06"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds"), [(["a" * 60], 1.0), ([f"{'a' * 22}{number}" for number in range(99)], 0.1)]
+)
+def test_a_pattern_that_takes_too_long(
+    translator: Translator, lines: list[str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one line, or for many together."""
+    monkeypatch.setattr(protect, "SECONDS", seconds)
+    monkeypatch.setattr(protect, "SECONDS_A_LINE", 0.0)
     options = TranslationOptions(protect=[r"(?:a|aa)+[bc]"])
-    with pytest.raises(UserError, match=r"^the pattern '\(\?:a\|aa\)\+\[bc\]' takes more than 1 s for 'aaaa"):
-        list(translator.translate(["a" * 60], options))
+    with pytest.raises(
+        UserError, match=rf"^the pattern '\(\?:a\|aa\)\+\[bc\]' takes more than {seconds:g} s, for 'aaaa"
+    ):
+        list(translator.translate(lines, options))
 
 
 SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b>", "☃", "Łódź", "{{ x. Y }}")

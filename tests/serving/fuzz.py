@@ -64,6 +64,9 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
             "word_scores": st.booleans() | values,
             "glossary": st.dictionaries(texts, texts, max_size=3) | values,
             "forbidden": st.lists(texts, max_size=3) | values,
+            "protect": st.lists(st.sampled_from(["numbers", r"\d+", "(", ".*", "(a|a)+b", "a{999999}"]) | texts)
+            | values,
+            "split_sentences": st.booleans() | values,
             "api_key": values,
         },
     )

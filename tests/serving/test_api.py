@@ -145,23 +145,37 @@ def test_word_scores(client: Client) -> None:
 
 def test_options_for_one_request(client: Client, start: Served) -> None:
     """Every field that has the name of an option of the translator is that option."""
-    ask(client, "one", glossary={"one": "eins"}, forbidden=["zwei"])
-    ask(client, "two", glossary=None)
+    ask(client, "one", glossary={"one": "eins"}, forbidden=["zwei"], protect=["numbers"], split_sentences=False)
+    ask(client, "two", glossary=None, split_sentences=True)
     first, second = (kind.options for kind in start.models.kinds)
     assert first.glossary is not None
     assert [term.translation for term in first.glossary.occurrences("one")] == ["eins"]
     assert first.forbidden == ("zwei",)
-    assert (second.glossary, second.forbidden) == (None, ())
+    assert (first.protect, first.split_sentences) == (["numbers"], False)
+    assert (second.glossary, second.forbidden, second.protect, second.split_sentences) == (None, (), None, None)
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"glossary": "one"}, "Invalid request: glossary parameter must be an object of at most 10000 terms"),
-        ({"glossary": {f"a{number}": "b" for number in range(10_001)}}, "Invalid request: glossary parameter must be"),
-        ({"glossary": {"one": ""}}, "glossary: 'one' is to be ''; expected words on both sides"),
-        ({"forbidden": "one"}, "Invalid request: forbidden parameter Input should be a valid list"),
-        ({"forbidden": ["a", " "]}, "`forbidden` is "),
+        ({"glossary": "one"}, "`glossary` is 'one'; must be a Glossary, or a mapping of terms"),
+        (
+            {"glossary": {f"a{number}": "b" for number in range(10_001)}},
+            "Invalid request: glossary parameter must have",
+        ),
+        ({"glossary": {"one": ""}}, "`glossary` is {'one': ''}; glossary: 'one' is to be ''; expected words"),
+        ({"forbidden": "one"}, "`forbidden` is 'one'; allowed: a list"),
+        ({"forbidden": ["a", " "]}, "`forbidden` is ' '; allowed: a list"),
+        ({"forbidden": [1] * 100_000}, "`forbidden` is 1; allowed: a list"),
+        ({"protect": "numbers"}, "`protect` is 'numbers'; allowed: a list"),
+        (
+            {"protect": ["("]},
+            "`protect` is '('; must be one of placeholders, addresses, symbols, numbers, or a regular",
+        ),
+        ({"protect": [".*"]}, "`protect` is '.*'; '.*' matches empty text or whole sentences"),
+        ({"protect": ["(?:ab){99999999}"]}, "`protect` is '(?:ab){99999999}'; must not repeat anything more than"),
+        ({"protect": ["a"] * 51}, "`protect` is ['a', 'a', 'a', 'a', 'a', 'a', ...]; List should have at most 50"),
+        ({"split_sentences": "maybe"}, "Invalid request: split_sentences parameter Input should be a valid boolean"),
     ],
 )
 def test_wrong_options(start: Served, changes: dict[str, object], why: str) -> None:

@@ -282,7 +282,7 @@ def test_the_description_is_of_what_is_served(client: Serving) -> None:
         assert name[1] in described["components"][name[0]]
     fields = described["components"]["schemas"]["Fields"]
     assert fields["required"] == ["q", "source", "target"]
-    assert {"format", "alternatives", "alignments", "glossary"} < set(fields["properties"])
+    assert {"format", "alternatives", "alignments", "glossary", "protect"} < set(fields["properties"])
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 """Models by their pairs of languages: lines are translated as the translator does, by sentences or as a whole."""
 
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.protect import SlowPattern
 from nmt.decoding.threads import MOST
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
-from nmt.serving.models import Served, loaded, sentence_rules
+from nmt.serving.models import Served, loaded
 from tests.random_model import save_random_model, text
 
 PAIR = Pair("en", "de")
@@ -25,11 +27,14 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return translator
 
 
-@pytest.mark.parametrize("rules", [{PAIR: "en"}, {}])
-def test_translations_are_those_of_the_translator(translator: Translator, rules: dict[Pair, str]) -> None:
-    served = Served({PAIR: translator}, TranslationOptions(beam_size=4), rules)
+def served_by(translator: Translator, **options: Any) -> Served:
+    return Served({PAIR: translator}, {PAIR: TranslationOptions(**options)})
+
+
+@pytest.mark.parametrize("split", ["en", False])
+def test_translations_are_those_of_the_translator(translator: Translator, split: str | bool) -> None:
+    served = served_by(translator, beam_size=4, split_sentences=split)
     served.check()
-    split = rules.get(PAIR, False)
     options = TranslationOptions(beam_size=4, n_best=2, alignments=True, split_sentences=split)
     for best, expected in zip(
         served.translate(LINES, served.kind(PAIR, n_best=2, alignments=True)),
@@ -42,7 +47,7 @@ def test_translations_are_those_of_the_translator(translator: Translator, rules:
 
 def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> None:
     """Those of alternatives, and of alignments for marks alone, would only take memory."""
-    served = Served({PAIR: translator})
+    served = served_by(translator)
     ((best, other),) = served.translate(["a dog runs"], served.kind(PAIR, n_best=2, alignments=True, weights=True))
     assert best.soft_alignment is not None
     assert other.soft_alignment is None
@@ -52,7 +57,7 @@ def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> N
 
 
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
-    served = Served({PAIR: translator}, rules={PAIR: "en"})
+    served = served_by(translator, split_sentences="en")
     line, *sentences = served.translate(
         ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"],
         served.kind(PAIR),
@@ -61,25 +66,14 @@ def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
 
 
 def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) -> None:
-    served = Served({PAIR: translator}, TranslationOptions(beam_size=12), glossaries={PAIR: Glossary({"dog": "ball"})})
+    served = served_by(translator, beam_size=12, glossary={"dog": "ball"})
     with_term, without = served.translate(["a dog runs", "a boy runs"], served.kind(PAIR))
     assert "ball" in with_term[0].text.split()
     assert "ball" not in without[0].text.split()
 
 
-def test_rules_of_sentences() -> None:
-    told: list[str] = []
-    pairs = [PAIR, Pair("zh-Hans", "en"), Pair("english", "german"), Pair("xx", "en"), Pair("hy", "en")]
-    assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh", pairs[3]: "xx", pairs[4]: "hy"}
-    assert len(told) == 2
-    assert told[1].startswith(
-        "xx → en: xx is a language without rules of its own; sentences end by those of English, or"
-    )
-    assert told[0].startswith("english → german: lines are not cut into sentences: 'english' is no code of a language")
-
-
 def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
-    served = Served({PAIR: translator}, TranslationOptions(replace_unknown={}, suppress_unknown=True))
+    served = served_by(translator, replace_unknown={}, suppress_unknown=True)
     with pytest.raises(UserError, match="en → de: `suppress_unknown` leaves no unknown word for `replace_unknown`"):
         served.check()
 
@@ -90,14 +84,14 @@ def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.Monkey
         raise error
 
     monkeypatch.setattr(translator, "translate", fail)
-    served = Served({PAIR: translator})
+    served = served_by(translator)
     with pytest.raises(UserError, match="not enough memory"):
         served.translate(["a"], served.kind(PAIR))
 
 
 def test_a_translation_that_nobody_wants_any_more(translator: Translator) -> None:
     asked = iter([False, False, True])
-    served = Served({PAIR: translator})
+    served = served_by(translator)
     with pytest.raises(CancelledError):
         served.translate(["a dog runs"], served.kind(PAIR), unwanted=lambda: next(asked))
     assert next(asked, None) is None
@@ -108,14 +102,14 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
     with torch.no_grad():
         next(broken.models[0].parameters()).fill_(float("nan"))
     broken.models[0].pack_weights("float32")
-    served = Served({PAIR: broken})
+    served = served_by(broken)
     with pytest.raises(UserError, match="weights are not finite"):
         served.translate(["a dog"], served.kind(PAIR))
 
 
 def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of seven, four of them one; alone one has all, and whoever tests gets theirs back."""
-    served, former = Served({PAIR: translator}, threads=7), torch.get_num_threads()
+    served, former = replace(served_by(translator), threads=7), torch.get_num_threads()
     assert served.workers == MOST == 4
     try:
         texts = []
@@ -129,6 +123,20 @@ def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypat
     assert served.workers == 1
 
 
+@pytest.mark.parametrize(
+    "lines", [["a" * 60], [f"{'a' * 24}{number}" for number in range(400)]], ids=["one line", "many lines"]
+)
+def test_patterns_of_clients_have_a_limit(translator: Translator, lines: list[str]) -> None:
+    """Whatever they match, what is read of a batch takes a few seconds at most."""
+    served = served_by(translator)
+    with pytest.raises(SlowPattern, match="takes more than 1 s"):
+        served.translate(lines, served.kind(PAIR, protect=[r"(?:a|aa)+[bc]"]))
+    ((best,),) = served.translate(["a dog runs ART-12"], served.kind(PAIR, protect=[r"ART-\d+"]))
+    assert "ART-12" in best.text
+    ((best,),) = served.translate(["a dog runs"], served.kind(PAIR, protect=[r"\w"]))  # all of it
+    assert best.text == "a dog runs"
+
+
 def test_what_models_can_do(translator: Translator) -> None:
-    served = Served({PAIR: translator}, TranslationOptions(beam_size=7))
+    served = served_by(translator, beam_size=7)
     assert (served.pairs, served.most(PAIR), served.has_alignments(PAIR)) == ([PAIR], 7, True)

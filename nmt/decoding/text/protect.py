@@ -6,6 +6,7 @@ lacks it would lose, or turn into words; so they are taken out before it reads t
 It knows text and what a vocabulary spells; it knows no models.
 """
 
+import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
@@ -23,8 +24,8 @@ from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
 
-SECONDS = 1.0
-"""For which a pattern of the user's may look at a line."""
+SECONDS, SECONDS_A_LINE = 1.0, 0.01
+"""How long the user's patterns may look at a text: so long, and so much longer for each line."""
 
 CAPITALS = 5
 """Letters that a sentence has at least, to be one that is written in capitals: NASA is a word."""
@@ -71,6 +72,10 @@ _CLOSING = frozenset(f"{ENDS},;:)]}}»”’")
 def is_blank(text: str) -> bool:
     """Whether nobody sees anything of it."""
     return _VISIBLE.search(text) is None
+
+
+class SlowPattern(UserError):
+    """A pattern of the user's takes too long for a text."""
 
 
 class Seen(NamedTuple):
@@ -127,12 +132,13 @@ class Protection:
         names = [name for name in _PATTERNS if name in patterns]
         sets = "|".join(f"(?P<{name}>{_PATTERNS[name]})" for name in names)
         self._sets = regex.compile(_DEFINED + sets) if names else None
-        self._own = [regex.compile(pattern) for pattern in patterns if pattern not in _PATTERNS]
+        own = (pattern for pattern in patterns if pattern not in _PATTERNS)
+        self.own = [regex.compile(pattern, cache_pattern=False) for pattern in own]
 
-    def spans(self, line: str) -> list[Span]:
+    def spans(self, line: str, seconds: float = SECONDS) -> list[Span]:
         """What is kept of a line: not overlapping, in order, with the brackets and the parts of words around it.
 
-        Raises UserError for a pattern that takes too long.
+        Raises SlowPattern where one of the user's takes more than `seconds`.
         """
         found: list[Span] = []
         for match in self._sets.finditer(line) if self._sets else ():
@@ -140,13 +146,13 @@ class Protection:
             if match.lastgroup == "addresses" and (signs := _AFTER_ADDRESS.match(line, start, stop)):
                 stop = signs.start()
             found.append(_grown(line, start, stop, with_words=match.lastgroup in ("placeholders", "addresses")))
-        for pattern in self._own:
+        for pattern in self.own:
             try:
-                spans = [match.span() for match in pattern.finditer(line, timeout=SECONDS)]
+                spans = [match.span() for match in pattern.finditer(line, timeout=max(seconds, 1e-6))]
             except TimeoutError:
-                raise UserError(
-                    f"the pattern {pattern.pattern!r} takes more than {SECONDS:g} s for {excerpt(line)}: what may be "
-                    "repeated in it repeats something itself"
+                raise SlowPattern(
+                    f"the pattern {pattern.pattern!r} takes more than {SECONDS:g} s, for {excerpt(line)} or together "
+                    "with lines before: what may be repeated in it repeats something itself"
                 ) from None
             bounds = [(start, stop) for start, stop in (_stripped(line, *span) for span in spans) if start < stop]
             found += [_grown(line, *span, with_words=False) for span in bounds]
@@ -211,6 +217,7 @@ class Sight:
         self.subwords, self.glossary = subwords, glossary
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
+        self._seconds = SECONDS  # that are left for patterns of the user's
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -222,7 +229,11 @@ class Sight:
         if self.protection is None:
             return []
         is_term = partial(overlaps, self.terms(line) if unknown else ())
-        return joined_spans([*self.protection.spans(line), *filterfalse(is_term, unknown)], line)
+        began = time.monotonic()
+        protected = self.protection.spans(line, self._seconds)
+        if self.protection.own:
+            self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
+        return joined_spans([*protected, *filterfalse(is_term, unknown)], line)
 
     def terms(self, line: str) -> list[Span]:
         """Where the terms of the glossary are."""
