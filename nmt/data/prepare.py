@@ -191,7 +191,10 @@ def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | 
     problems: list[str] = []
     for key, path in existing_models(settings).items():
         try:
-            models.append(named_subwords(settings, key, path))
+            if key in VOCABULARIES:
+                models.append(Subwords.of_vocabulary(path, joiner=settings.joiner or ""))
+            else:
+                models.append(Subwords.from_file(path))
             log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
         except UserError as error:
             problems.extend(f"subwords.{key}: {message}" for message in error.messages)
@@ -200,13 +203,6 @@ def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | 
         return None
     _check_joiner(settings, models, log)
     return Vocabularies(models[0], models[-1])
-
-
-def named_subwords(settings: SubwordsConfig, key: str, path: Path) -> Subwords:
-    """The model, or the vocabulary as a model, at the `path` that the key `key` names. Raises UserError."""
-    if key in VOCABULARIES:
-        return Subwords.of_vocabulary(path, joiner=settings.joiner or "")
-    return Subwords.from_file(path)
 
 
 def _check_joiner(settings: SubwordsConfig, models: Sequence[Subwords], log: Log) -> None:

@@ -158,7 +158,7 @@ class _Start:
         if self._model is None and self._resume:
             self._load(recorded_origin(folder))
         refuse(self.problems)  # nothing is known of what it would be completed with
-        completed = Inheritance(config) if self.origin is None else inherited(config, self.origin, is_begun=goes_on)
+        completed = Inheritance(config) if self.origin is None else inherited(config, self.origin)
         before = begun_with(folder) if goes_on else None
         is_begun = before is not None and moved_files(before, completed.config) is not None
         return completed._replace(is_begun=is_begun)

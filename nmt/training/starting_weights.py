@@ -26,10 +26,8 @@ from torch import Tensor, nn
 from nmt.config import Config, Inheritance, ModelConfig, Problem, differences
 from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
-from nmt.config.schema import MODELS, TRAINED_SUBWORDS, EmbeddingsConfig, SubwordsConfig, existing_models
+from nmt.config.schema import EmbeddingsConfig
 from nmt.config.yaml_text import KeyPath
-from nmt.data.prepare import named_subwords
-from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
 from nmt.errors import UserError, collected, counted, refuse
@@ -47,7 +45,6 @@ _OF_TRAINING = {  # keys of `model` that concern training, not the weights
     "embeddings",
 }
 _NOT_OF_WEIGHTS = {*_OF_TRAINING, "initialization"}  # which is over once a model is trained
-_SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
 class Origin(NamedTuple):
@@ -116,32 +113,24 @@ def freeze(model: Seq2Seq, names: Sequence[str]) -> None:
 # --------------------------------------------------------------------------------- what is inherited from another model
 
 
-def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inheritance:
+def inherited(config: Config, origin: Origin) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
     With training.vocabulary: new, the subword settings are those of `config`. Subword sampling belongs to training, so
-    `config` alone decides it. Embeddings start from no file, and are frozen by `training.freeze` alone. `is_begun`:
-    whether a run goes on, for which files of vocabularies may be gone.
+    `config` alone decides it. Embeddings start from no file, and are frozen by `training.freeze` alone.
     """
     theirs, subwords = origin.model.config, config.subwords
     model = _merged(config.model, theirs.model)
     same = _same_sizes(model, theirs.model)
     differing = [
         problem
-        for problem in _disagreements(config.model, theirs.model, ("model",))
+        for problem in _disagreements(config.model, theirs.model, ("model",), _OF_TRAINING)
         if dotted(problem.path) not in same
     ]
-    vocabulary: list[Problem] = []
     if config.training.vocabulary != "new":
-        files = existing_models(subwords)
-        vocabulary = _vocabulary_problems(
-            {key: path for key, path in files.items() if path.exists() or not is_begun}, subwords, origin
-        )
-        if not files:
-            keys = subwords.model_fields_set & _SEGMENTATION
-            differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
-            subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
+        differing += _disagreements(subwords, theirs.subwords, ("subwords",), {"sampling"})
+        subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     fixed = f"; --init-from {origin.path} cannot change it"
     problems = [problem._replace(message=f"{problem.message}{fixed}") for problem in differing]
     embeddings = config.model.embeddings
@@ -152,7 +141,7 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
         )
         problems.append(Problem(("model", "embeddings"), message))
     model = model.model_copy(update={"embeddings": None})
-    return Inheritance(config.model_copy(update={"model": model, "subwords": subwords}), [*problems, *vocabulary])
+    return Inheritance(config.model_copy(update={"model": model, "subwords": subwords}), problems)
 
 
 def language_warning(config: Config, origin: Origin) -> list[str]:
@@ -190,13 +179,13 @@ def _same_sizes(first: Any, second: Any) -> set[str]:
     return {key for key, (mine, theirs) in sizes.items() if mine == theirs}
 
 
-def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> list[Problem]:
-    """The explicitly given keys below `path` whose value differs; None: all but those that concern training alone."""
+def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, free: Set[str]) -> list[Problem]:
+    """The explicitly given keys below `path` whose value differs, but for those that may."""
     problems: list[Problem] = []
-    for name in sorted(new.model_fields_set - _OF_TRAINING if keys is None else keys):
+    for name in sorted(new.model_fields_set - free):
         mine, theirs = getattr(new, name), getattr(old, name)
         if isinstance(mine, BaseModel) and type(mine) is type(theirs):
-            problems += _disagreements(mine, theirs, (*path, name))
+            problems += _disagreements(mine, theirs, (*path, name), free)
         elif mine != theirs:
             problems.append(Problem((*path, name), f"{_in_words(theirs)} in the model, {_in_words(mine)} here"))
     return problems
@@ -219,36 +208,6 @@ def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
 
 
 # ---------------------------------------------------------------------------------------------- vocabularies of a model
-
-
-def _vocabulary_problems(files: Mapping[str, Path], subwords: SubwordsConfig, origin: Origin) -> list[Problem]:
-    """Why the `files`, by key, are not the vocabularies of the model, byte by byte apart from its tags."""
-    source, target = origin.vocabularies
-    found = []
-    for key, path in files.items():
-        problems: list[str] = []
-        with collected(problems):
-            content = path.read_bytes() if key in MODELS else named_subwords(subwords, key, path).model
-            sides = {"source": [source], "target": [target]}.get(key.partition("_")[0], [source, target])
-            if not all(_is_without_tags(content, expected) for expected in sides):
-                problems.append(
-                    f"{path} is not the vocabulary of {origin.path}, which --init-from keeps; leave this key out, or "
-                    "give training.vocabulary: new to change to this one"
-                )
-        found += [Problem(("subwords", key), message) for message in problems]
-    return found
-
-
-def _is_without_tags(content: bytes, expected: Subwords) -> bool:
-    """Whether a serialized model is the expected one, or what that was before its last pieces were added as tags."""
-    if content == expected.model:
-        return True
-    try:
-        model = Subwords(content)
-        added = expected.pieces(range(model.size, expected.size))
-        return bool(added) and model.with_symbols(tag.removeprefix(WORD_START) for tag in added).model == expected.model
-    except ValueError:  # no model, or another one
-        return False
 
 
 def known_rows(old: Subwords, new: Subwords) -> Tensor:
