@@ -1,6 +1,6 @@
 """The data cache: folders of files, each named by a hash of what it was made from and checked whenever it is used.
 
-    CACHE/KIND/KEY/contents    facts about the entry, and the size and BLAKE2b hash of each of its files
+    CACHE/KIND/KEY/contents    facts about the entry, and the BLAKE2b hash of each of its files
     CACHE/KIND/KEY/...         its files
 
 An entry is never out of date, so several runs may share a cache. It is built under another name and renamed, so it
@@ -15,12 +15,10 @@ import json
 import os
 import re
 import shutil
-import stat
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,13 +61,15 @@ def checked_facts(path: Path) -> Facts:
     Raises ValueError that says what is damaged, and OSError if the entry cannot be read for another reason.
     """
     try:
-        _check_regular(path / CONTENTS)
         digest, _, body = (path / CONTENTS).read_bytes().partition(b"\n")
         if digest != new_digest(body).hexdigest().encode():
             raise ValueError(f"{CONTENTS} is not as it was written")
         contents = json.loads(body)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(partial(_check_file, path), *zip(*contents["files"], strict=True)))
+            found = pool.map(file_digest, [path / name for name in contents["files"]])
+        for (name, expected), actual in zip(contents["files"].items(), found, strict=True):
+            if actual != expected:
+                raise ValueError(f"{name} is not as it was written")
     except OSError as error:
         if error.errno in _NOT_DAMAGE:
             raise
@@ -95,8 +95,8 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
         yield folder, facts
         files = sorted(folder.iterdir())
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            digests = list(pool.map(file_digest, files))
-        described = [(file.name, file.stat().st_size, digest) for file, digest in zip(files, digests, strict=True)]
+            digests = pool.map(file_digest, files)
+        described = dict(zip((file.name for file in files), digests, strict=True))
         body = json.dumps({"facts": facts, "files": described}).encode()
         (folder / CONTENTS).write_bytes(new_digest(body).hexdigest().encode() + b"\n" + body)
         try:
@@ -124,22 +124,6 @@ def discard(path: Path) -> None:
         shutil.rmtree(aside)
     else:
         aside.unlink()
-
-
-def _check_regular(path: Path) -> int:
-    """The size of a file. Raises ValueError for a folder, a pipe or a device, which are not even opened."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"{path.name} is not a file")
-    return status.st_size
-
-
-def _check_file(folder: Path, name: str, size: int, digest: str) -> None:
-    """Raise ValueError unless a file has this size and this hash."""
-    if (there := _check_regular(folder / name)) != size:
-        raise ValueError(f"{name} has {there:,} bytes instead of {size:,}")
-    if file_digest(folder / name) != digest:
-        raise ValueError(f"{name} is not as it was written")
 
 
 def _remove_abandoned(parent: Path) -> None:

@@ -196,11 +196,6 @@ def pairs_until(size: int, weight: float, *, epoch: int) -> int:
     return math.floor(epoch * Fraction(str(weight)) * size)  # of the decimal number: as floats, 0.29 · 100 < 29
 
 
-def changes_by_epoch(train: Sequence[TrainingFiles]) -> bool:
-    """Whether an epoch reads other pairs than the one before, as a weight that is no whole number has it."""
-    return any(files.weight % 1 for files in train)
-
-
 def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
     """What an epoch reads of each training corpus with `sizes` pairs, in lines; none for one that is read as it is.
 

@@ -264,8 +264,7 @@ def _trained_on(
 def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may_grow: bool, log: Log) -> Vocabularies:
     """The vocabularies with the tags of the corpora among the source pieces.
 
-    Raises UserError for a tag that cannot be one, or that normalization makes another one of, such as <bt> of <BT>; or,
-    unless they `may_grow`, that is none of their pieces.
+    Raises UserError for a tag that cannot be one, or, unless they `may_grow`, that is none of their pieces.
     """
     source, is_joint = vocabularies.source, vocabularies.target is vocabularies.source
     problems: list[str] = []
@@ -273,16 +272,13 @@ def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, ma
     for index, files in enumerate(train):
         if files.tag is not None:
             places.setdefault(files.tag, f"data.train.{index}.tag")
-    known: dict[tuple[int, ...], str] = {}  # tags by their pieces
     for tag, place in places.items():
         try:
             grown = source.with_symbols([tag])
         except ValueError as error:
             problems.append(f"{place}: {error}")
             continue
-        if (same := known.setdefault(tuple(grown.encode(tag)), tag)) != tag:
-            problems.append(f"{place}: {tag} and {same} are the same piece of the source vocabulary; choose another")
-        elif grown is not source and not may_grow:
+        if grown is not source and not may_grow:
             problems.append(
                 f"{place}: {tag} is no symbol of the source vocabulary of the model to start from; "
                 "training.vocabulary: extended adds it"

@@ -26,7 +26,7 @@ from nmt.experiment.validation import build_validation
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
-from nmt.processes import Processes, joined, started_by
+from nmt.processes import ALONE, Processes, joined, started_by
 from nmt.signals import Interrupted, handled, leaving, reporting
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
@@ -87,8 +87,9 @@ def dry_run(request: Request, log: Log) -> Iterator[str]:
         prepared = _prepare(request, log)
         _report_vocabulary(request, prepared, log)
         pretrained = _read_pretrained(config, prepared, log)
-        candidates = build_candidates(config, prepared.vocabularies, request.device)
-        yield from describe(config, prepared, _model(request, prepared, pretrained), candidates)
+        model = _model(request, prepared, pretrained)
+        folder = RunFolder.follow(request.output)  # in which nothing is written
+        yield from describe(prepared, _trainer(request, folder, lambda _: None, ALONE, prepared, model, None))
 
 
 @contextmanager
@@ -163,6 +164,8 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
         log(f"starting from the weights of {request.origin.path}")
         _report_vocabulary(request, prepared, log)
     trainer = _trainer(request, folder, log, processes, prepared, model, state)
+    if processes.is_first:
+        trainer.records = Records(folder.path, {} if state is None else state.numbers, trainer.progress, log)
     try:
         with nullcontext() if request.program is None else handled(leaving(request.program)):
             trainer.train()
@@ -194,7 +197,6 @@ def _trainer(
         processes=processes,
     )
     progress = states.start(state, log)
-    saved = {} if state is None else state.numbers
     before = 0 if request.origin is None else longest_trained(request.origin.model)
     longest = int(prepared.train.source_lengths.max(initial=0))
     return Trainer(
@@ -202,7 +204,7 @@ def _trainer(
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
         progress=progress,
-        records=Records(folder.path, config, saved, progress, log) if processes.is_first else None,
+        records=None,
         validate=build_validation(request.config, prepared, request.device, processes),
         write_model=partial(_write_model, config, prepared.vocabularies, max(before, longest)),
         log=log,

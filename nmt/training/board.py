@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run: numbers, pictures, texts, and the configuration.
+"""What TensorBoard shows of a run: numbers, pictures, and texts.
 
 Each start of a run adds a file of events, and hides what former files have from the step on at which it goes on. What
 metrics.jsonl does not have, such as pictures, is in these files alone. It knows records and samples; it knows no model.
@@ -7,7 +7,7 @@ metrics.jsonl does not have, such as pictures, is in these files alone. It knows
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 from torch.utils.tensorboard import summary
 
-from nmt.config import Config
 from nmt.evaluation.alignment_plot import Fonts, usual_fonts
 from nmt.evaluation.heat_map import heat_map
 from nmt.training.run_folder import EVENTS
@@ -33,7 +32,7 @@ class Board:
     traceback on the terminal; here they are met where they happen.
     """
 
-    def __init__(self, folder: Path, config: Config, *, step: int) -> None:
+    def __init__(self, folder: Path, *, step: int) -> None:
         """Open a new file in `folder`; what former files have from `step` on is no longer shown."""
         folder.mkdir(exist_ok=True)
         numbers = [int(match[1]) for path in folder.iterdir() if (match := EVENTS.fullmatch(path.name))]
@@ -42,19 +41,12 @@ class Board:
         self._events = RecordWriter(self._file)
         self._add(Event(step=step, file_version="brain.Event:2"))
         self._add(Event(step=step, session_log=SessionLog(status=SessionLog.START)))
-        _, started, self._ended = summary.hparams(hyperparameters(config), {})
-        self._add(Event(step=step, summary=started))
 
-    def write(self, record: Mapping[str, Any], *, is_best: bool = False) -> None:
-        """Write the numbers of a record under the tags split/name, and best/name if it is the best so far.
-
-        None, which was not finite, is NaN.
-        """
-        groups = [record["split"], *(["best"] if is_best else [])]
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write the numbers of a record under the tags split/name. None, which was not finite, is NaN."""
         numbers = {name: math.nan if record[name] is None else record[name] for name in record.keys() - _NOT_SCALARS}
         values = [
-            Summary.Value(tag=f"{group}/{name}", simple_value=number)
-            for group in groups
+            Summary.Value(tag=f"{record['split']}/{name}", simple_value=number)
             for name, number in sorted(numbers.items())
         ]
         self._add(Event(step=record["step"], summary=Summary(value=values)))
@@ -63,10 +55,6 @@ class Board:
         """Write what is shown of a validation besides its record."""
         for shown in _pictures(samples, self._fonts):
             self._add(Event(step=step, summary=shown))
-
-    def end(self, step: int) -> None:
-        """Write that the run has come to its end."""
-        self._add(Event(step=step, summary=self._ended))
 
     def save(self) -> None:
         """Have the disk hold what was written so far: a saved state will count on it."""
@@ -86,21 +74,6 @@ class Board:
         event.wall_time = time.time()
         self._events.write(event.SerializeToString())
         self._file.flush()
-
-
-def hyperparameters(config: Config) -> dict[str, bool | float | str]:
-    """The keys of a configuration by which runs are compared, with dots between sections: all but names and files."""
-    of_data = {"source_language", "target_language", "train", "valid", "watch", "cache_folder"}
-    values = config.model_dump(mode="json", exclude={"name": True, "data": of_data})
-    return dict(_leaves(values.items()))
-
-
-def _leaves(section: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, bool | float | str]]:
-    for key, value in section:
-        if isinstance(value, dict):
-            yield from _leaves((f"{key}.{name}", inner) for name, inner in value.items())
-        elif value is not None:
-            yield key, value if isinstance(value, bool | int | float) else str(value)
 
 
 def _pictures(samples: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:

@@ -10,49 +10,34 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from nmt.config import Config
-from nmt.data.batch import Batch, Indices
-from nmt.data.batching import batches
-from nmt.data.planning import changes_by_epoch, mixture, padding_share, plan_epoch
+from nmt.data.batch import Indices
+from nmt.data.planning import mixture, padding_share, plan_epoch
 from nmt.data.prepare import Prepared
+from nmt.data.store import PairedIds
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops.computing import computing
-from nmt.training.moving_average import MovingAverage
-from nmt.training.optim import build_optimizer
-from nmt.training.scheduled_sampling import with_own_words
-from nmt.training.starting_weights import parts
-from nmt.training.trainer import MakeCandidates
-from nmt.training.update import chosen_computing, update
+from nmt.training.trainer import Trainer
 
 SAMPLES = 3
 WARM_UP, TIMED = 2, 10  # updates
 LONGEST_TIMED = 20.0  # seconds after which no further update is timed
 
 
-def describe(
-    config: Config, prepared: Prepared, model: Seq2Seq, candidates: MakeCandidates | None = None
-) -> Iterator[str]:
-    """The report, line by line. It changes the model's weights and the random states.
-
-    `candidates`: as the trainer has it.
-    """
+def describe(prepared: Prepared, trainer: Trainer) -> Iterator[str]:
+    """The report on what `trainer` would do, line by line. It changes the model's weights and the random states."""
     watched = [(f"watched corpus {name}", ids) for name, ids in prepared.watched.items()]
     for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid), *watched):
         pairs, *sides = corpus.report.lines()
         yield f"{name}: {pairs}"
         yield from (f"  {side}" for side in sides)
-    yield from mixture(config.data.train, prepared.train.sizes)
+    yield from mixture(trainer.config.data.train, prepared.train.sizes)
     yield from _samples(prepared)
-    yield from parameters(model)
-    plan = plan_epoch(prepared.train, config, epoch=0)
+    yield from parameters(trainer.model)
+    plan = plan_epoch(prepared.train, trainer.config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
-    is_first = changes_by_epoch(config.data.train)
-    which, note = ("in the first", "; other epochs read other pairs") if is_first else ("an", "")
-    yield f"batches: {len(plan):,} {which} epoch, {share:.2%} padding{note}"
-    measured = _largest_batch(config, prepared, model, plan, candidates)
-    yield f"largest batch{' of the first epoch' if is_first else ''}: {measured}"
-    yield f"time: {_time(config, prepared, model, plan, candidates)}"
+    yield f"batches: {len(plan):,} in the first epoch, {share:.2%} padding"
+    yield f"largest batch: {_largest_batch(trainer, plan)}"
+    yield f"time: {_time(trainer, plan)}"
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:
@@ -79,45 +64,34 @@ def _sizes(module: nn.Module) -> str:
     return f"{count:,}" + (f", {frozen:,} of them frozen" if frozen else "")
 
 
-def _largest_batch(
-    config: Config,
-    prepared: Prepared,
-    model: Seq2Seq,
-    plan: Sequence[Indices],
-    candidates: MakeCandidates | None,
-) -> str:
+def _largest_batch(trainer: Trainer, plan: Sequence[Indices]) -> str:
     """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory."""
-    sizes = _sizes_of_batches(prepared, plan)
-    (batch,) = _read(config, prepared, [plan[int(np.argmax(sizes.prod(axis=1)))]])
-    with _peak_memory(model.output_weight.device) as peak:
-        _Updates(config, model, candidates)([batch])
-    sides = f"{batch.source.size(1)} source and {counted(batch.target.size(1) - 1, 'target position')}"
-    shape = f"{counted(len(batch.indices), 'sentence')}, {sides}"
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    sizes = _sizes_of_batches(trainer.corpus, plan)
+    largest = int(np.argmax(sizes.prod(axis=1)))
+    sentences, source, target = sizes[largest].tolist()
+    with _peak_memory(trainer.model.output_weight.device) as peak:
+        _update(trainer, [plan[largest]])
+    shape = f"{counted(sentences, 'sentence')}, {source} source and {counted(target, 'target position')}"
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in trainer.model.parameters())
     used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
     return f"{shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
 
 
-def _time(
-    config: Config, prepared: Prepared, model: Seq2Seq, plan: Sequence[Indices], candidates: MakeCandidates | None
-) -> str:
+def _time(trainer: Trainer, plan: Sequence[Indices]) -> str:
     """How long the planned updates will take on this machine, by a few that are spread over the first epoch.
 
     As their batches differ in size, the time that is measured is that of a position of source or target.
     """
-    settings = config.training
-    make_update = _Updates(config, model, candidates)
-    sizes = _sizes_of_batches(prepared, plan)
+    settings = trainer.settings
+    sizes = _sizes_of_batches(trainer.corpus, plan)
     positions = sizes[:, 0] * (sizes[:, 1] + sizes[:, 2])
     updates = [slice(start, start + settings.accumulate) for start in range(0, len(plan), settings.accumulate)]
     chosen = [updates[index * len(updates) // TIMED] for index in range(TIMED)]
     seconds, measured = 0.0, 0
     for number, batches_of_update in enumerate([*chosen[:WARM_UP], *chosen]):
-        group = _read(config, prepared, plan[batches_of_update])
-        began = time.perf_counter()
-        make_update(group)
+        needed = _update(trainer, plan[batches_of_update])
         if number >= WARM_UP:
-            seconds += time.perf_counter() - began
+            seconds += needed
             measured += int(positions[batches_of_update].sum())
         if seconds > LONGEST_TIMED:
             break
@@ -129,6 +103,16 @@ def _time(
     return f"about {_about(of_update * min(limits))} for {counted(min(limits), 'update')}{early}, without validation"
 
 
+def _update(trainer: Trainer, plan: Sequence[Indices]) -> float:
+    """Make an update of the planned batches; returns the seconds it took."""
+    began = time.perf_counter()
+    (group,) = trainer.groups(plan, start=0)
+    trainer.update(group, began)
+    if (device := trainer.model.output_weight.device).type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - began
+
+
 def _about(seconds: float) -> str:
     """A duration in the unit that a person would choose."""
     for unit, size, most in (("second", 1, 90), ("minute", 60, 90 * 60), ("hour", 3600, 48 * 3600)):
@@ -137,48 +121,10 @@ def _about(seconds: float) -> str:
     return counted(round(seconds / 86400), "day")
 
 
-class _Updates:
-    """Updates as the trainer makes them: with words that are sampled, candidates, and the weights' moving average."""
-
-    def __init__(self, config: Config, model: Seq2Seq, candidates: MakeCandidates | None) -> None:
-        self.settings, self.model, self.candidates = config.training, model.train(), candidates
-        self.optimizer = build_optimizer(model.parameters(), self.settings, parts(model))
-        average = self.settings.moving_average
-        self.average = None if average is None else MovingAverage(model, average.decay)
-
-    def __call__(self, group: Sequence[Batch]) -> None:
-        settings, device = self.settings, self.model.output_weight.device
-        chosen, sampling = chosen_computing(settings, device), settings.scheduled_sampling
-        if sampling is not None:
-            with computing(*chosen):
-                group = [with_own_words(self.model, batch.to(device), sampling.probability) for batch in group]
-        if self.candidates is not None:
-            with computing(fused=chosen.fused):
-                group = [batch._replace(candidates=self.candidates(self.model, batch, 0)) for batch in group]
-        update(self.model, self.optimizer, group, rate=settings.optimizer.learning_rate, config=settings)
-        if self.average is not None:
-            self.average.follow(1)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-
-
-def _sizes_of_batches(prepared: Prepared, plan: Sequence[Indices]) -> npt.NDArray[np.int64]:
+def _sizes_of_batches(corpus: PairedIds, plan: Sequence[Indices]) -> npt.NDArray[np.int64]:
     """Sentences, source positions, and target positions of each batch, (batches, 3); the end mark has one, too."""
-    source, target = prepared.train.source_lengths, prepared.train.target_lengths
+    source, target = corpus.source_lengths, corpus.target_lengths
     return np.array([(len(rows), int(source[rows].max()) + 1, int(target[rows].max()) + 1) for rows in plan])
-
-
-def _read(config: Config, prepared: Prepared, plan: Sequence[Indices]) -> list[Batch]:
-    """The batches of a plan, as one process of the trainer reads them, which has all rows."""
-    stream = batches(
-        prepared.train,
-        plan,
-        vocabularies=prepared.vocabularies,
-        sampling=config.subwords.sampling,
-        sort_by=config.training.sort_by,
-        seed=config.seed,
-    )
-    return [batch for batch in stream if batch is not None]
 
 
 @contextmanager

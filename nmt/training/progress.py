@@ -5,14 +5,13 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
 from nmt.data.batch import Batch
 from nmt.errors import counted
 from nmt.ops.loss import perplexity
-from nmt.processes import Processes
 from nmt.training.optim import higher_is_better, improves
 from nmt.training.update import UpdateResult
 
@@ -27,7 +26,7 @@ class Window:
     loss: float = 0.0  # nats, plain negative log-likelihood
     tokens: int = 0  # target tokens
     gradient_norm: float = 0.0
-    padding: int = 0  # padded positions, of this process; so are all positions
+    padding: int = 0  # padded positions of this process, whose share is like that of all
     positions: int = 0
     seconds: float = 0.0
     guided: float | None = None  # nats, guided loss; None: there was none
@@ -51,18 +50,14 @@ class Window:
             self.positions += positions
         self.seconds += seconds
 
-    def of_all(self, processes: Processes) -> "Window":
-        """With the padding of all processes; to be called in all of them."""
-        padding, positions = processes.sums(self.padding, self.positions)
-        return replace(self, padding=round(padding), positions=round(positions))
-
-    def means(self, processes: Processes) -> dict[str, float]:
-        """What the log says of these updates, which may be none; to be called in all processes."""
-        padding, positions = processes.sums(self.padding, self.positions)
+    def means(self) -> dict[str, float]:
+        """What the log says of these updates, which may be none."""
         if not self.updates:
             return dict.fromkeys(MEANS, math.nan)
         loss, norm, speed = self.loss / self.tokens, self.gradient_norm / self.updates, self.tokens / self.seconds
-        means = dict(zip(MEANS, (loss, perplexity(loss), norm, speed, padding / positions), strict=True))
+        means = dict(
+            zip(MEANS, (loss, perplexity(loss), norm, speed, self.padding / max(self.positions, 1)), strict=True)
+        )
         if self.guided is not None:
             means["guided_loss"] = self.guided / self.tokens
         if self.risk is not None:
@@ -181,17 +176,11 @@ class Progress:
             shares.append(self.epochs(batches) / config.max_epochs)
         return min(max(shares), 1.0)
 
-    def as_json(self, processes: Processes) -> dict[str, Any]:
-        """What is saved for all processes; to be called in all of them."""
-        return asdict(replace(self, window=self.window.of_all(processes)))
-
     @classmethod
-    def from_json(cls, saved: dict[str, Any], *, rank: int = 0) -> "Progress":
-        """What process `rank` resumes from: the saved padding is that of all processes; only the first counts it."""
-        window = Window(**saved["window"])
-        if rank:
-            window.padding = window.positions = 0
-        return cls(**{**saved, "window": window, "best": [Scored(*entry) for entry in saved["best"]]})
+    def from_json(cls, saved: dict[str, Any]) -> "Progress":
+        """What a state has of `asdict`."""
+        best = [Scored(*entry) for entry in saved["best"]]
+        return cls(**{**saved, "window": Window(**saved["window"]), "best": best})
 
 
 def _found(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:

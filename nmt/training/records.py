@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config
 from nmt.evaluation import metrics
 from nmt.evaluation.measurements import Record, measurement
 from nmt.files import new_digest, open_refusing_links, written_atomically
@@ -30,7 +29,7 @@ _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoint
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, config: Config, state: Mapping[str, Any], progress: Progress, log: Log) -> None:
+    def __init__(self, folder: Path, state: Mapping[str, Any], progress: Progress, log: Log) -> None:
         """Continue `folder`'s records: of those in metrics.jsonl, the ones that the run had written at `progress`.
 
         `state` has what `saved` returned then, among others, and is empty for a new run. `log` is told of damage.
@@ -40,7 +39,7 @@ class Records:
         self._digest = new_digest(b"".join(lines))
         is_shown = progress.validated == progress.update  # all of that step
         step = progress.update + is_shown
-        self._board = Board(folder / TENSORBOARD, config, step=step)
+        self._board = Board(folder / TENSORBOARD, step=step)
         for record in map(json.loads, lines):
             if record["step"] >= step:
                 self._board.write(record)
@@ -53,26 +52,19 @@ class Records:
         os.fsync(self._file.fileno())
         return {"recorded": self._digest.hexdigest()}
 
-    def write(self, record: Record, *, is_best: bool = False) -> None:
-        """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null.
-
-        `is_best`: whether it is that of the best model so far.
-        """
+    def write(self, record: Record) -> None:
+        """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
         infinite = {name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)}
         record = {**record, **dict.fromkeys(infinite)}
         line = json.dumps(record) + "\n"
         self._digest.update(line.encode())
         self._file.write(line)
         self._file.flush()
-        self._board.write(record, is_best=is_best)
+        self._board.write(record)
 
     def show(self, step: int, samples: Sequence[Sample]) -> None:
         """Show, in TensorBoard alone, what a validation has besides its record."""
         self._board.show(step, samples)
-
-    def end(self, step: int) -> None:
-        """Note, in TensorBoard alone, that the run has come to its end."""
-        self._board.end(step)
 
     def close(self) -> None:
         with closing(self._board):

@@ -8,7 +8,7 @@ No pickle is written or read. What the file says is ours once its checksum is ri
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,19 +140,19 @@ class SavedStates:
             if name != "threads" and saved[name] != present[name]:
                 change = f"{name} was {saved[name]} and is {present[name]}"
                 log(f"warning: {change}: the run continues, but not bit for bit")
-        progress = Progress.from_json(state.numbers["progress"], rank=rank)
+        progress = Progress.from_json(state.numbers["progress"])
         if rank >= saved["processes"]:
             seed_process(self.config.seed, rank, progress.update)
         self.schedule.restore(state.numbers["schedule"])
         return progress
 
-    def write(self, progress: Progress, records: Records | None, *, where: str) -> None:
+    def write(self, progress: Progress, records: Records | None) -> None:
         """Write the state, and keep the one before it; to be called in all processes, the first of which has records.
 
-        Raises Diverged, with `where`, when the weights or the optimizer are not finite; nothing is written then.
+        Raises Diverged when the weights or the optimizer are not finite; nothing is written then.
         """
         numbers = {
-            "progress": progress.as_json(self.processes),
+            "progress": asdict(progress),
             "schedule": self.schedule.state(),
             **({} if records is None else records.saved()),
             "config": self._text,
@@ -160,7 +160,7 @@ class SavedStates:
             "surroundings": self._surroundings(),
         }
         if (problem := not_finite(self.model, self.optimizer)) is not None:
-            raise Diverged(problem, where=where)
+            raise Diverged(problem)
         self.update = progress.update
         random_states = self.processes.gather_states(random_state())
         if not self.processes.is_first:

@@ -5,7 +5,7 @@ written between updates only, so no position inside an accumulation has to be re
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -76,13 +76,13 @@ class Trainer:
         self.place = f"after update {done:,}" if done else "before the first update"
 
     def train(self) -> None:
-        """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
+        """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop, or Diverged."""
         try:
             with self.stop.installed():
                 while self.progress.finished is None:
                     self._train_epoch()
-            if self.records is not None:
-                self.records.end(self.progress.update)
+        except Diverged as error:  # raised where nothing is known of updates
+            raise Diverged(error.finding, where=self.place) from error
         finally:
             if self.records is not None:
                 self.records.close()
@@ -97,13 +97,13 @@ class Trainer:
         if progress.position == 0 and self._reason_to_end() is None:  # else resumed before the last validation
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
-        groups = self._groups(plan)
+        groups = self.groups(plan, start=progress.position)
         with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
             while self._between_updates():
                 began = time.perf_counter()
                 if not (group := next(groups, [])):
                     return  # the epoch has ended
-                self._update(group, began)
+                self.update(group, began)
                 if not bar.disable:
                     bar.set_postfix_str(self._pace(), refresh=False)
                 bar.update(len(group))
@@ -132,8 +132,8 @@ class Trainer:
         self._save_if_asked()
         return not is_over
 
-    def _groups(self, plan: list[Indices]) -> Iterator[list[Batch | None]]:
-        """This process's shares of the batches from the current position on, as many together as one update takes."""
+    def groups(self, plan: Sequence[Indices], *, start: int) -> Iterator[list[Batch | None]]:
+        """This process's shares of the batches from position `start` on, as many together as one update takes."""
         stream = batches(
             self.corpus,
             plan,
@@ -142,13 +142,13 @@ class Trainer:
             sort_by=self.config.training.sort_by,
             seed=self.config.seed,
             epoch=self.progress.epoch,
-            start=self.progress.position,
+            start=start,
             share=(self.processes.rank, self.processes.size),
         )
         while group := list(islice(stream, self.settings.accumulate)):
             yield group
 
-    def _update(self, group: list[Batch | None], began: float) -> None:
+    def update(self, group: list[Batch | None], began: float) -> None:
         """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
         group = self._with_own_words(self._with_candidates(group))
@@ -210,21 +210,21 @@ class Trainer:
         skipped, allowed = self.progress.skipped, self.settings.skip_non_finite
         if skipped > allowed:
             limit = f" (training.skip_non_finite: {allowed})" if allowed else ""
-            raise Diverged(finding + limit, where=f"in {where}")
+            raise Diverged(finding + limit)
         self.log(f"warning: {where}: {finding}; left out, {skipped} of at most {allowed}")
 
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
         window, self.progress.window = self.progress.window, Window()
         skipped = {"skipped_updates": self.progress.skipped} if self.progress.skipped else {}
-        self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate, **skipped})
+        self._record("train", {**window.means(), "learning_rate": self.progress.rate, **skipped})
 
-    def _record(self, split: str, numbers: dict[str, float], *, is_best: bool = False) -> None:
+    def _record(self, split: str, numbers: dict[str, float]) -> None:
         epoch = self.progress.epochs(self.batches_in_epoch)
         seconds = round(self.progress.seconds, 3)
         record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
         if self.records is not None:
-            self.records.write(record, is_best=is_best)
+            self.records.write(record)
         self.log(readable(record))
 
     def _validate(self) -> None:
@@ -243,7 +243,7 @@ class Trainer:
         progress = self.progress
         is_best = progress.record(metrics, self.settings)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
-        self._record("valid", metrics, is_best=is_best)
+        self._record("valid", metrics)
         if self.records is not None:
             self.records.show(progress.update, samples)
         if (message := self.schedule.validated(metrics)) is not None:
@@ -267,16 +267,8 @@ class Trainer:
         """Have the block translate with the configured kernels, and a signal end it unless others take part."""
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
         at_once = self.stop.at_once() if self.processes.size == 1 else nullcontext()
-        with computing(fused=fused), self._diverged_here(), at_once:
+        with computing(fused=fused), at_once:
             yield
-
-    @contextmanager
-    def _diverged_here(self) -> Iterator[None]:
-        """Have a Diverged of the block, which knows no updates, say after which one it was."""
-        try:
-            yield
-        except Diverged as error:
-            raise Diverged(error.finding, where=self.place) from error
 
     def _write_model(self, path: Path, metrics: dict[str, float], **more: Any) -> None:
         """Write the model as it is, with how it came about."""
@@ -315,7 +307,7 @@ class Trainer:
     def _check_divergence(self, *, is_over: bool) -> None:
         """Raise Diverged where the last validations were no better than the start."""
         if (finding := beyond_start(self.progress, self.settings, self.pieces, is_over=is_over)) is not None:
-            raise Diverged(finding, where=self.place)
+            raise Diverged(finding)
 
     def _average(self) -> None:
         """Average the best checkpoints: if the average validates better than each, it is the best model."""
@@ -333,7 +325,7 @@ class Trainer:
             metrics, _ = self._scored()
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
-            self._record("average", metrics, is_best=is_better)
+            self._record("average", metrics)
             if is_better:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if is_better else "no better than the best checkpoint"
@@ -352,4 +344,4 @@ class Trainer:
             self._save()
 
     def _save(self) -> None:
-        self.states.write(self.progress, self.records, where=self.place)
+        self.states.write(self.progress, self.records)

@@ -146,11 +146,13 @@ def test_updates_that_are_no_numbers_are_left_out_up_to_a_limit(
     not_a_number_with_pair(17, monkeypatch)
     assert train(tiny, tmp_path / "stops") == 2
     said = complaint(capsys)
-    assert re.search(r"training diverged in update \d \(epoch 1, batch \d, 12 pairs from .*: loss nan, gradient", said)
+    assert re.search(
+        r"training diverged after update \d \(epoch 1, batch \d, 12 pairs from .*: loss nan, gradient", said
+    )
     assert train(tiny, tmp_path / "two", "training.skip_non_finite=2") == 2
     said = complaint(capsys)
     assert re.search(
-        r"diverged in update 2\d \(epoch 3.*loss nan, gradient norm nan \(training.skip_non_finite: 2\)", said
+        r"diverged after update 2\d \(epoch 3.*loss nan, gradient norm nan \(training.skip_non_finite: 2\)", said
     )
 
     settings = ("training.skip_non_finite=3", "training.log_every=1", "training.save_every=4 updates")

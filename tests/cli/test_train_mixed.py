@@ -54,7 +54,7 @@ def test_a_dry_run_tells_what_an_epoch_reads(
     assert "an epoch reads 27 pairs of " in out
     assert "source: ▁<BT> ▁the " in out
     assert "batches: 12 in the first epoch, " in out
-    assert " padding; other epochs read other pairs\nlargest batch of the first epoch: 12 sentences, " in out
+    assert " padding\nlargest batch: 12 sentences, " in out
 
 
 def test_the_tag_is_for_whoever_writes_it(

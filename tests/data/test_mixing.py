@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Shuffle, TrainingFiles
-from nmt.data.planning import changes_by_epoch, mixed_rows, mixture, plan_batches
+from nmt.data.planning import mixed_rows, mixture, plan_batches
 from nmt.errors import UserError
 
 
@@ -106,11 +106,6 @@ def test_what_is_told_of_an_epoch() -> None:
         "an epoch reads 250 or 251 pairs of a.en: weight 0.25, 1,001 pairs",
         "an epoch reads 3 pairs of a.en: weight 3, 1 pair",
     ]
-
-
-def test_which_weights_change_with_the_epoch() -> None:
-    assert not changes_by_epoch([files(), files(3.0)])
-    assert changes_by_epoch([files(), files(1.5)])
 
 
 def test_an_epoch_without_pairs_is_refused() -> None:

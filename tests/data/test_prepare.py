@@ -461,14 +461,6 @@ def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
     assert sizes == [4 + len(words) + 1] * 2
 
 
-def test_tags_that_normalization_makes_one(folder: Path) -> None:
-    changes = two_corpora(folder, tag="<bt>")
-    changes["data__train"][0]["tag"] = "<BT>"
-    assert run(folder, **changes).vocabularies.source.size == run(folder).vocabularies.source.size + 2
-    with pytest.raises(UserError, match=r"^data\.train\.1\.tag: <bt> and <BT> are the same piece of the source vocab"):
-        run(folder, **changes, subwords__lowercase=True)
-
-
 def test_links_of_tagged_sources(folder: Path) -> None:
     words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
     changes = with_alignments(folder, LINKS)

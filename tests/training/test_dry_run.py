@@ -1,11 +1,13 @@
 """The report on a training, from a corpus whose shares a person can count."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tqdm import tqdm
 
 from nmt.config.schema import Config
 from nmt.data.batch import Batch, Candidates, make_candidates
@@ -14,9 +16,17 @@ from nmt.data.store import Filters
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
+from nmt.processes import ALONE
 from nmt.training import dry_run
-from nmt.training.dry_run import describe, parameters, resident
+from nmt.training.corpus_loss import Validation
+from nmt.training.dry_run import parameters, resident
+from nmt.training.optim import build_optimizer, build_schedule
+from nmt.training.progress import Progress
+from nmt.training.run_folder import RunFolder
 from nmt.training.starting_weights import freeze
+from nmt.training.states import SavedStates
+from nmt.training.trainer import MakeCandidates, Trainer
+from nmt.training.update import UpdateResult, update
 from tests.conftest import written_ids
 
 MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 7}}
@@ -62,6 +72,34 @@ def model(config: Config) -> Seq2Seq:
     return build_model(config.model, source_size=8, target_size=8)
 
 
+def describe(
+    config: Config, prepared: Prepared, model: Seq2Seq, candidates: MakeCandidates | None = None
+) -> Iterator[str]:
+    """The report on a trainer of the model."""
+    states = SavedStates(
+        folder=RunFolder.follow(Path("run")),
+        config=config,
+        model=model.train(),
+        optimizer=build_optimizer(model.parameters(), config.training),
+        schedule=build_schedule(config.training),
+        data="",
+        processes=ALONE,
+    )
+    trainer = Trainer(
+        states=states,
+        corpus=prepared.train,
+        vocabularies=prepared.vocabularies,
+        progress=Progress(),
+        records=None,
+        validate=lambda model: Validation({}),
+        write_model=lambda path, model, training: None,
+        log=lambda line: None,
+        progress_bar=lambda *numbers: tqdm(disable=True),
+        candidates=candidates,
+    )
+    return dry_run.describe(prepared, trainer)
+
+
 def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: Seq2Seq) -> None:
     """Kept sources: ▁abc ▁a ▁xb ▁ab ▁b ▁c, 16 pieces, x unknown. Targets: ▁cab ▁b ▁c ▁ba ▁a ▁yyy, 15 with 1 for yyy."""
     lines = list(describe(config, prepared, model))
@@ -79,7 +117,7 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
         *("sample 3", "  source: ▁ <unk> b", "  target: ▁ c"),
         *("sample 6", "  source: ▁ c", "  target: ▁ <unk>"),
     ]
-    assert lines[-3].startswith("batches: 3 an epoch, ")
+    assert lines[-3].startswith("batches: 3 in the first epoch, ")
     assert lines[-2].startswith("largest batch: 2 sentences, 5 source and 5 target positions; memory ")
     assert re.fullmatch(r"time: about \d+ seconds? for 6 updates, without validation", lines[-1])
 
@@ -127,18 +165,20 @@ def test_what_comes_before_an_update_is_computed_as_in_training(
         fused.append(computing.fused())
         return make_candidates([[[4]]] * len(batch.source), [[0.0]] * len(batch.source))
 
-    def update(model: Seq2Seq, optimizer: Any, group: list[Batch], **settings: Any) -> None:
+    def watched(model: Seq2Seq, optimizer: Any, group: list[Batch], **settings: Any) -> UpdateResult:
         updated.extend(group)
+        return update(model, optimizer, group, **settings)
 
-    monkeypatch.setattr("nmt.training.dry_run.update", update)
-    sampling = {"probability": 1.0}
+    monkeypatch.setattr("nmt.training.trainer.update", watched)
+    sampling = {"probability": 1.0, "updates": 1}
     for kernels in ("plain", "auto"):
         training = {"kernels": kernels, "scheduled_sampling": sampling, "max_updates": 1}
         changed = Config.model_validate({**config.model_dump(), "training": training})
         list(describe(changed, prepared, model, candidates))
     assert fused == sorted(fused)  # those with plain kernels first
     assert set(fused) == {False, True}
-    assert all(batch.fed is not None and batch.candidates is not None for batch in updated)
+    assert all(batch.candidates is not None for batch in updated)
+    assert any(batch.fed is not None for batch in updated)
 
 
 def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prepared, model: Seq2Seq) -> None:

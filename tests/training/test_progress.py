@@ -2,12 +2,12 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from nmt.config.schema import TrainingConfig
-from nmt.processes import ALONE, Processes
 from nmt.training.optim import build_schedule
 from nmt.training.progress import Progress, Window
 from nmt.training.update import UpdateResult
@@ -106,22 +106,7 @@ def test_limits() -> None:
 def test_json_round_trip() -> None:
     progress = Progress(epoch=2, position=3, update=7, window=Window(updates=1, loss=2.5))
     validated(progress, training(keep_best=2), 3.0, 5.0)
-    assert Progress.from_json(json.loads(json.dumps(progress.as_json(Processes())))) == progress
-
-
-class Two(Processes):
-    """One of two processes; the other one has 3 padded positions of 70."""
-
-    def sums(self, *numbers: float) -> list[float]:
-        return [number + other for number, other in zip(numbers, (3, 70), strict=True)]
-
-
-def test_the_padding_that_is_saved_is_of_all_processes() -> None:
-    """The others then resume with none, so that nothing counts twice."""
-    progress = Progress(window=Window(updates=2, loss=2.5, padding=2, positions=50))
-    saved = json.loads(json.dumps(progress.as_json(Two(size=2))))
-    assert Progress.from_json(saved).window == Window(updates=2, loss=2.5, padding=5, positions=120)
-    assert Progress.from_json(saved, rank=1).window == Window(updates=2, loss=2.5)
+    assert Progress.from_json(json.loads(json.dumps(asdict(progress)))) == progress
 
 
 def test_validations_beyond_the_start_are_counted_in_a_row() -> None:
@@ -138,10 +123,10 @@ def test_the_risk_is_that_of_a_sentence_however_many_an_update_has() -> None:
     for sentences, risk in ((79, 0.9), (1, 0.1)):
         window.add([], UpdateResult(2.0, 3, 1.0, 1, sentences=sentences, risk=risk * sentences), 0.5)
     window.positions = 1
-    assert window.means(ALONE)["expected_risk"] == pytest.approx((79 * 0.9 + 0.1) / 80)
+    assert window.means()["expected_risk"] == pytest.approx((79 * 0.9 + 0.1) / 80)
 
 
 def test_a_window_without_an_update_has_no_means() -> None:
-    means = Window().means(ALONE)
-    assert list(means) == list(Window(updates=1, loss=3.0, tokens=2, positions=4, seconds=1.0).means(ALONE))
+    means = Window().means()
+    assert list(means) == list(Window(updates=1, loss=3.0, tokens=2, positions=4, seconds=1.0).means())
     assert all(math.isnan(value) for value in means.values())

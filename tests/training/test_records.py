@@ -10,23 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
-from nmt.config import Config
 from nmt.ops.loss import perplexity
 from nmt.training.progress import Progress
 from nmt.training.records import Records, readable
 from nmt.training.samples import Sample
-
-DATA = {
-    "source_language": "en",
-    "target_language": "de",
-    "train": [{"source": "/a", "target": "/b"}],
-    "valid": {"source": "/c", "target": "/d"},
-    "max_length": 50,
-}
-TRAINING = {"optimizer": {"name": "adam", "learning_rate": 0.25}, "max_epochs": 1}
-CONFIG = Config.model_validate({"name": "run", "seed": 7, "data": DATA, "training": TRAINING})
 
 
 def record(step: int, **numbers: float) -> dict[str, Any]:
@@ -39,7 +27,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def resumed(folder: Path, state: dict[str, Any], progress: Progress, log: list[str] | None = None) -> Records:
     """Continue the records of a state that was saved at `progress`."""
-    return Records(folder, CONFIG, state, progress, [].append if log is None else log.append)
+    return Records(folder, state, progress, [].append if log is None else log.append)
 
 
 def write(folder: Path, state: dict[str, Any], *steps: int, log: list[str] | None = None) -> dict[str, Any]:
@@ -227,9 +215,9 @@ SAMPLES = [
 ]
 
 
-def validate(records: Records, step: int, bleu: float, *, is_best: bool = False) -> None:
+def validate(records: Records, step: int, bleu: float) -> None:
     """Record a validation whose only metric is BLEU."""
-    records.write({**record(step, bleu=bleu), "split": "valid"}, is_best=is_best)
+    records.write({**record(step, bleu=bleu), "split": "valid"})
     records.show(step, SAMPLES)
 
 
@@ -252,20 +240,19 @@ def test_translations_and_attention_of_a_validation(tmp_path: Path) -> None:
 def test_a_resumed_run_shows_what_was_saved_as_it_was(tmp_path: Path) -> None:
     """The second validation was shown after the state was saved, so it is shown anew; the first stays as it was."""
     records = resumed(tmp_path, {}, Progress())
-    validate(records, 1, 10.0, is_best=True)
+    validate(records, 1, 10.0)
     state = records.saved()
-    validate(records, 2, 20.0, is_best=True)
+    validate(records, 2, 20.0)
     records.close()
     before = board(tmp_path)
     records = resumed(tmp_path, state, Progress(update=1, validated=1))
-    validate(records, 2, 30.0, is_best=True)
+    validate(records, 2, 30.0)
     validate(records, 3, 25.0)
     records.close()
     after = board(tmp_path)
     assert [event.step for event in after.Images("attention/1")] == [1, 2, 3]
     assert after.Images("attention/1")[0] == before.Images("attention/1")[0]
     assert [(event.step, event.value) for event in after.Scalars("valid/bleu")] == [(1, 10.0), (2, 30.0), (3, 25.0)]
-    assert [(event.step, event.value) for event in after.Scalars("best/bleu")] == [(1, 10.0), (2, 30.0)]
 
 
 def test_a_longer_translation_is_drawn_in_part(tmp_path: Path) -> None:
@@ -275,20 +262,3 @@ def test_a_longer_translation_is_drawn_in_part(tmp_path: Path) -> None:
     records.close()
     (image,) = board(tmp_path).Images("attention/1")
     assert image.height < 60 * 20 + 100
-
-
-def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
-    records = resumed(tmp_path, {}, Progress())
-    events = board(tmp_path)
-    content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
-    given = HParamsPluginData.FromString(content).session_start_info.hparams
-    assert given["seed"].number_value == 7
-    assert given["training.optimizer.learning_rate"].number_value == 0.25
-    assert given["training.validate_every"].string_value == "1 epoch"
-    assert {"name", "training.early_stopping"}.isdisjoint(given)
-    assert [key for key in given if key.startswith("data.")] == ["data.max_length"]
-    with pytest.raises(KeyError):
-        events.SummaryMetadata("_hparams_/session_end_info")
-    records.end(1)
-    records.close()
-    assert board(tmp_path).SummaryMetadata("_hparams_/session_end_info").plugin_data.plugin_name == "hparams"

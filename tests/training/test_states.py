@@ -75,20 +75,20 @@ def write_two(folder: RunFolder) -> None:
     """States of the updates 3 and 4."""
     two = states(folder)
     for number in (3, 4):
-        two.write(Progress(update=number), RECORDS, where="")
+        two.write(Progress(update=number), RECORDS)
 
 
 def test_what_either_state_counts_on_is_kept(folder: RunFolder) -> None:
     checkpoints = {number: folder.checkpoint_path(number) for number in (1, 2, 3)}
     for path in checkpoints.values():
         path.touch()
-    states(folder).write(Progress(update=1, last=[1]), RECORDS, where="")
+    states(folder).write(Progress(update=1, last=[1]), RECORDS)
     checkpoints[2].touch()
     resumed = states(folder)
     assert resumed.start(saved_state(folder, ALONE, print), print) == Progress(update=1, last=[1])
-    resumed.write(Progress(update=3, last=[2]), RECORDS, where="")
+    resumed.write(Progress(update=3, last=[2]), RECORDS)
     assert [number for number, path in checkpoints.items() if path.exists()] == [1, 2]
-    resumed.write(Progress(update=4), RECORDS, where="")
+    resumed.write(Progress(update=4), RECORDS)
     assert [number for number, path in checkpoints.items() if path.exists()] == [2]
     written = [read_state(path).update for path in (folder.state_path, folder.previous_state_path)]
     assert (resumed.update, *written) == (4, 4, 3)
@@ -97,17 +97,17 @@ def test_what_either_state_counts_on_is_kept(folder: RunFolder) -> None:
 def test_what_is_not_finite_is_not_written(folder: RunFolder) -> None:
     model = Model(3, 2)
     model.weight.data[1, 2] = torch.nan
-    with pytest.raises(Diverged, match="training diverged after update 3: 1 of 2 tensors"):
-        states(folder, model=model).write(Progress(update=3), RECORDS, where="after update 3")
+    with pytest.raises(Diverged, match="training diverged: 1 of 2 tensors"):
+        states(folder, model=model).write(Progress(update=3), RECORDS)
     assert not folder.state_path.exists()
 
 
 def test_the_first_process_writes_the_random_states_of_all(folder: RunFolder) -> None:
     second = states(folder, OneOfTwo(1))
-    second.write(Progress(update=3), None, where="")
+    second.write(Progress(update=3), None)
     assert second.update == 3
     assert not folder.state_path.exists()
-    states(folder, OneOfTwo(0)).write(Progress(update=3), RECORDS, where="")
+    states(folder, OneOfTwo(0)).write(Progress(update=3), RECORDS)
     assert {"random.0.cpu", "random.1.cpu"} <= read_state(folder.state_path).tensors.keys()
 
 
@@ -133,7 +133,7 @@ def test_training_continues_bit_for_bit(folder: RunFolder, settings: dict[str, A
     one, other = states(folder), states(folder)
     one, other = (replace(each, optimizer=build_optimizer(each.model.parameters(), training)) for each in (one, other))
     train(one, 3)
-    one.write(Progress(update=3), RECORDS, where="")
+    one.write(Progress(update=3), RECORDS)
     train(one, 4)
     torch.manual_seed(99)
     other.start(saved_state(folder, ALONE, print), print)
@@ -148,7 +148,7 @@ def test_the_names_in_the_file(folder: RunFolder) -> None:
     adam = build_optimizer(model.parameters(), TrainingConfig())
     run = replace(states(folder, model=model), optimizer=adam, config=AVERAGING)
     train(run, 1)
-    run.write(Progress(update=1), RECORDS, where="")
+    run.write(Progress(update=1), RECORDS)
     tensors, texts = read_tensors(folder.state_path, kind="training state")
     moments = {f"optimizer.{index}.{name}" for index in range(2) for name in ("step", "exp_avg", "exp_avg_sq")}
     weights = {f"{kind}.{name}" for kind in ("model", "average") for name in ("weight", "bias")}
@@ -210,7 +210,7 @@ def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int
     before.model.weight.data.fill_(7.0)
     threads(3)
     torch.manual_seed(11)
-    before.write(Progress(update=1234, epoch=5), RECORDS, where="")
+    before.write(Progress(update=1234, epoch=5), RECORDS)
     drawn = torch.rand(3)
     threads(1)
     again, progress, log = resumed(folder, config=config, schedule=build_schedule(config.training))
@@ -266,7 +266,7 @@ def test_changed_surroundings_are_named(
 def test_another_number_of_processes(folder: RunFolder, threads: Callable[[int], None]) -> None:
     """The number of threads decides the last bits only where the number of processes is the same."""
     threads(3)
-    states(folder, OneOfTwo(0)).write(Progress(update=4), RECORDS, where="")
+    states(folder, OneOfTwo(0)).write(Progress(update=4), RECORDS)
     threads(1)
     assert not warnings(resumed(folder, OneOfTwo(0))[2])
     assert torch.get_num_threads() == 3
@@ -298,16 +298,15 @@ def test_a_new_process_draws_what_no_other_does(folder: RunFolder) -> None:
 
 
 def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
-    """The first one counts the padding that the log has not told yet, for all of them."""
     window = Window(updates=2, loss=3.0, tokens=7, gradient_norm=1.5, padding=2, positions=9, seconds=0.5)
     progress = Progress(update=4, window=window)
     writing = states(folder, OneOfTwo(0))
     torch.manual_seed(5)
-    writing.write(progress, RECORDS, where="")
+    writing.write(progress, RECORDS)
     draws = [torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(9))]
-    for rank, padding in ((0, {}), (1, {"padding": 0, "positions": 0})):
+    for rank in (0, 1):
         _, at, log = resumed(folder, OneOfTwo(rank))
-        assert at.window == replace(window, **padding)
+        assert at.window == window
         assert torch.equal(torch.rand(3), draws[rank])
         assert not warnings(log)
 
@@ -316,7 +315,7 @@ def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
 def test_what_a_kill_left_of_checkpoints_goes_when_a_finished_run_is_resumed(
     folder: RunFolder, finished: str | None
 ) -> None:
-    states(folder).write(Progress(update=4, last=[4], finished=finished), RECORDS, where="")
+    states(folder).write(Progress(update=4, last=[4], finished=finished), RECORDS)
     folder.checkpoint_path(2).touch()
     resumed(folder)
     assert folder.checkpoint_path(2).exists() == (finished is None)
@@ -375,7 +374,7 @@ def test_no_state_that_can_be_read(folder: RunFolder, previous: bool, best: bool
 )
 def test_a_state_of_another_version(folder: RunFolder, place: str, change: Callable[[dict[str, Any]], Any]) -> None:
     """Which lacks something, or has something more."""
-    states(folder).write(Progress(update=3), RECORDS, where="")
+    states(folder).write(Progress(update=3), RECORDS)
     tensors, texts = read_tensors(folder.state_path, kind="training state")
     change(numbers := json.loads(texts["numbers"]))
     tensors = {name: tensor for name, tensor in tensors.items() if place not in name}
@@ -406,7 +405,7 @@ def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder)
     writing = replace(states(folder, model=model), config=AVERAGING)
     averages = {name: weight.clone() for name, weight in model.state_dict().items()}
     nn.init.normal_(model.weight)
-    writing.write(Progress(update=4), RECORDS, where="")
+    writing.write(Progress(update=4), RECORDS)
     again, _, log = resumed(folder, config=AVERAGING)
     assert again.average is not None
     assert not warnings(log)
@@ -422,7 +421,7 @@ def test_a_long_moving_average_is_restored_in_float64(folder: RunFolder) -> None
     assert writing.average is not None
     for weight in writing.average.weights.values():
         nn.init.normal_(weight)
-    writing.write(Progress(update=4), RECORDS, where="")
+    writing.write(Progress(update=4), RECORDS)
     again, _, log = resumed(folder, config=config)
     assert again.average is not None
     assert not warnings(log)
