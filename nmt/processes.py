@@ -3,8 +3,8 @@
 They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. If a process ends, or does not
 answer for `patience`, those that wait for it end, too. One process says what all would say.
 
-In a training every process has the whole model and computes its share of each batch, the rows that `share_rows` gives
-it. Losses are divided by what all shares together have of `normalize_by` before the gradients are added up (see
+In a training every process has the whole model and computes its share of each batch, the rows that `batches` gives it.
+Losses are divided by what all shares together have of `normalize_by` before the gradients are added up (see
 `update`), so N processes make the update that one would make, apart from rounding and from what is drawn in it: the
 masks of dropout, the pieces of word replacement, and the words of scheduled sampling, which each process draws for
 itself. The order of the data, sampled segmentations, and sampled candidates do not depend on the number of processes.
@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
 from textwrap import shorten
 from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
@@ -195,22 +194,6 @@ def joined(
     finally:
         gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group
         distributed.destroy_process_group()
-
-
-def started_by() -> str | None:
-    """An identifier of what started the processes, the same however often torchrun restarts them; None without it.
-
-    The name of the job may be that of others, and in a container each torchrun is process 1; but not since the same
-    moment.
-    """
-    name = os.environ.get("TORCHELASTIC_RUN_ID")
-    if name is None:
-        return None
-    since = ""
-    with suppress(OSError, IndexError):  # a system without /proc
-        status = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8", errors="replace")
-        since = status.rpartition(")")[2].split()[19]  # in ticks since the start of the machine
-    return f"{name} {os.getppid()} {since}"
 
 
 def _lost(error: RuntimeError) -> bool:

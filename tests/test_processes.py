@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 
 from nmt import processes
 from nmt.errors import ToldElsewhere, UserError
-from nmt.processes import ALONE, Processes, joined, started_by
+from nmt.processes import ALONE, Processes, joined
 
 VALUES: list[Any] = [["schön", "\ud800", "a\nb", ""], {"a": [1, 2.5, None, True]}]  # of two processes, of other lengths
 PROGRAM = """
@@ -145,19 +145,6 @@ def test_variables_that_torchrun_does_not_set_so(
         monkeypatch.setenv(name, value)
     assert told in refused(60.0)
     assert capfd.readouterr().err == ""
-
-
-def test_restarts_are_told_from_other_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another torchrun may have the same name, and in a container the same process number."""
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    assert started_by() is None
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "100")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
-    first = started_by()
-    assert first is not None
-    assert first.startswith(f"100 {os.getppid()} ")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert started_by() == first
 
 
 def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

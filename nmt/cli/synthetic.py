@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _synthetic(options: argparse.Namespace) -> None:
-    from nmt.data.synthetic import MOST_SENTENCES, corpus_files, describe, make_pairs
+    from nmt.data.synthetic import MOST_SENTENCES, corpus_files, make_pairs
 
     sizes = {name: getattr(options, name) for name in SIZES}
     if (total := sum(sizes.values())) > MOST_SENTENCES:
@@ -78,7 +78,7 @@ def _synthetic(options: argparse.Namespace) -> None:
             with failing_as(str(path)), written_atomically(path, "wb") as file:
                 file.write(content)
     written = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    say(f"{options.output}: {written} pairs. {describe(pairs)}\n")
+    say(f"{options.output}: {written} pairs\n")
 
 
 def _is_other(path: Path, content: bytes) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 from nmt.config.schema import SortBy, SubwordSampling
 from nmt.data.batch import Batch, Ids, Indices, PieceLinks, make_batch
-from nmt.data.planning import first_lengths, share_rows, sort_keys
+from nmt.data.planning import first_lengths, sort_keys
 from nmt.data.store import PairedIds
 from nmt.data.subwords import Vocabularies
 
@@ -33,17 +33,19 @@ def batches(
 ) -> Iterator[Batch | None]:
     """Yield a process's share of each batch of a plan from position `start` on; None where it has no row.
 
-    A batch does not depend on where the iteration started. `share`: see `share_rows`; one process has every row.
+    A batch does not depend on where the iteration started. `share` (r, n): process r of n has every n-th row from the
+    r-th on, so that the shares of a batch, whose rows are in the order of their lengths, are about as large.
 
     With `sampling`, both sides are segmented again from their text, with a seed that depends only on `seed`, `epoch`
     and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths, in the order of
     `sort_by`; batches keep their planned number of rows and get longer than planned, also where that was by tokens: the
     plan of an epoch is to be known before anything is sampled. It needs a corpus kept with its text.
     """
+    rank, size = share
     sampled: list[_Pairs] = []
     for position in range(start, len(plan)):
         if sampling is None:
-            rows = share_rows(plan[position], ids.target_lengths[plan[position]], share=share)
+            rows = plan[position][rank::size]
             yield read_batch(ids, rows) if len(rows) else None
             continue
         group, place = divmod(position, SAMPLED_TOGETHER)
@@ -51,11 +53,9 @@ def batches(
             planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
             seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
             sampled = _sampled(ids, planned, sampling, sort_by, vocabularies, seeds)
-        pairs = sampled[place]
-        lengths = np.array([len(target) for target in pairs.targets])
-        shared = share_rows(np.arange(len(lengths)), lengths, share=share)
-        sources, targets = ([side[index] for index in shared] for side in (pairs.sources, pairs.targets))
-        yield make_batch(sources, targets, pairs.rows[shared]) if len(shared) else None
+        pairs, mine = sampled[place], slice(rank, None, size)
+        rows = pairs.rows[mine]
+        yield make_batch(pairs.sources[mine], pairs.targets[mine], rows) if len(rows) else None
 
 
 class _Pairs(NamedTuple):

@@ -101,24 +101,6 @@ def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengt
     return 1 - real / positions
 
 
-def share_rows(rows: Indices, lengths: Lengths, *, share: tuple[int, int]) -> Indices:
-    """Return the rows of a batch that process `share[0]` of `share[1]` computes; `lengths` (rows,) are their tokens.
-
-    The longest remaining row always goes to the process with the fewest tokens, the first one in a tie. The result is
-    in the order of `rows` and may be empty.
-    """
-    rank, size = share
-    if size == 1:
-        return rows
-    owners = np.empty(len(rows), dtype=np.int64)
-    loads = [0] * size
-    for place in np.argsort(-lengths.astype(np.int64), kind="stable"):
-        owner = loads.index(min(loads))
-        owners[place] = owner
-        loads[owner] += int(lengths[place]) + 1
-    return rows[owners == rank]
-
-
 def first_lengths(source_lengths: Lengths, target_lengths: Lengths, sort_by: SortBy) -> Lengths:
     """The lengths that pairs are sorted by first."""
     if sort_by == "longer":
@@ -209,13 +191,7 @@ def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
     if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None:
         return []
     return [
-        f"an epoch reads {_pairs(size, files.weight)} of {files.source}: weight "
+        f"an epoch reads {counted(pairs_until(size, files.weight, epoch=1), 'pair')} of {files.source}: weight "
         f"{files.weight:g}, {counted(size, 'pair')}" + (f", tagged {files.tag}" if files.tag else "")
         for files, size in zip(train, sizes, strict=True)
     ]
-
-
-def _pairs(size: int, weight: float) -> str:
-    """How many pairs an epoch reads of a corpus: w n, or in turns the whole numbers around it."""
-    least, most = pairs_until(size, weight, epoch=1), math.ceil(Fraction(str(weight)) * size)
-    return counted(least, "pair") if least == most else f"{least:,} or {counted(most, 'pair')}"

@@ -172,11 +172,11 @@ class Subwords:
             return [token for word in re.findall(r"\S+", text) for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
 
-    def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
-        """Return `encode` of every text, with this many threads (-1: all cores) unless it is a fast word model."""
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return `encode` of every text, on all cores unless it is a fast word model."""
         if self.of_words or len(texts) < _FEW:
             return [self.encode(text) for text in texts]
-        return list(self._processor.encode(list(texts), out_type=int, num_threads=threads))
+        return list(self._processor.encode(list(texts), out_type=int, num_threads=-1))
 
     def sample(self, texts: Sequence[str], *, sampling: SubwordSampling, seed: int) -> list[list[int]]:
         """Return a random segmentation of every text, a pure function of the texts, the settings and the seed.

@@ -481,13 +481,3 @@ def corpus_files(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> dict[str, b
 
 def _content(lines: Iterable[Sequence[str]]) -> bytes:
     return "".join(f"{' '.join(line)}\n" for line in lines).encode("utf-8")
-
-
-def describe(pairs: Sequence[Pair]) -> str:
-    """How many words the sentences have, in a line."""
-    sides = (("English", [pair.english for pair in pairs]), ("German", [pair.german for pair in pairs]))
-    parts = []
-    for language, side in sides:
-        words = [word for sentence in side for word in sentence]
-        parts.append(f"{language}: {len(set(words))} distinct words, {len(words) / len(side):.1f} per sentence")
-    return "; ".join(parts)

@@ -10,7 +10,6 @@ from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
 from nmt.symbols import UNKNOWN
-from nmt.training.starting_weights import language_warning
 
 FIRST_LINES = 1000  # of a file, that tell how all are written
 
@@ -19,7 +18,7 @@ def doubts_of_start(request: Request) -> list[str]:
     """Of the configuration, and of weights from which a model hardly learns; those of another model have learned."""
     warnings = list(doubts(request.config))
     if request.origin is not None:
-        return warnings + language_warning(request.config, request.origin)
+        return warnings
     warnings += start_warnings(request.config.model, request.config.training)
     if request.config.training.minimum_risk is not None:
         warnings.append(

@@ -26,7 +26,7 @@ from nmt.experiment.validation import build_validation
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
-from nmt.processes import ALONE, Processes, joined, started_by
+from nmt.processes import ALONE, Processes, joined
 from nmt.signals import Interrupted, handled, leaving, reporting
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
@@ -123,7 +123,6 @@ def _run_folder(request: Request, processes: Processes) -> Iterator[tuple[RunFol
             overwrite=request.overwrite,
             config_file=request.config_path,
             origin=request.origin and request.origin.path,
-            job=started_by(),
         ) as folder,
         logging_to(folder.log_path) as log,
     ):

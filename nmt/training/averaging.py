@@ -53,31 +53,22 @@ def average_weights(paths: Iterable[Path]) -> dict[str, Tensor]:
 
 
 def whole_checkpoints(
-    paths: Mapping[int, Path], weights: Mapping[str, Tensor], *, processes: Processes, log: Callable[[str], None]
+    paths: Mapping[int, Path], *, processes: Processes, log: Callable[[str], None]
 ) -> dict[int, Path]:
-    """Those of the checkpoints `paths`, by update, that every process can read and that fit `weights`.
+    """Those of the checkpoints `paths`, by update, that every process can read; the log says why another cannot be.
 
-    The log says why a checkpoint is left out. To be called in all processes.
+    To be called in all processes.
     """
     processes.wait()  # the first one has written them all
-    reasons = {number: _why_left_out(path, number, weights) for number, path in paths.items()}
-    for reason in filter(None, reasons.values()):
-        log(f"warning: left out of the average: {reason}")
-    usable = processes.gather([number for number, reason in reasons.items() if reason is None])
+    whole = []
+    for number, path in paths.items():
+        try:
+            load_model(path)
+            whole.append(number)
+        except UserError as error:
+            log(f"warning: left out of the average: {error}")
+    usable = processes.gather(whole)
     return {number: path for number, path in paths.items() if all(number in of_process for of_process in usable)}
-
-
-def _why_left_out(path: Path, update: int, weights: Mapping[str, Tensor]) -> str | None:
-    """Why the file is not the checkpoint of that update of the model with these weights; None if it is."""
-    try:
-        checkpoint = load_model(path)
-    except UserError as error:
-        return str(error)
-    shapes = {name: weight.shape for name, weight in checkpoint.weights.items()}
-    is_ours = checkpoint.training.get("updates") == update
-    if not is_ours or shapes != {name: weight.shape for name, weight in weights.items()}:
-        return f"{path}: not the checkpoint that this run wrote there"
-    return None
 
 
 @contextmanager

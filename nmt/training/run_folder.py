@@ -51,7 +51,6 @@ class _Start(NamedTuple):
     text: str  # of the configuration
     config_file: Path | None  # the file that it was read from
     origin: Path | None  # the model that it starts from
-    job: str | None
 
 
 class RunFolder:
@@ -82,25 +81,23 @@ class RunFolder:
         overwrite: bool = False,
         config_file: Path | None = None,
         origin: Path | None = None,
-        job: str | None = None,
     ) -> "RunFolder":
         """Lock `path`, and make it the folder of `config`; with `resume` it may hold a run of the same configuration.
 
         With `overwrite` it may hold anything, and the method of that name is to be called. `config_file`, which
         `config` was read from, is never replaced by another text. `origin` is the model file that the run starts
-        from, which a run that is resumed must have started from too. `job` names what started this process, perhaps not
-        for the first time: the run that it began, it may resume.
+        from, which a run that is resumed must have started from too.
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
         (with the differences), or a run although neither `resume` nor `overwrite` was asked for.
         """
-        start = _Start(config, dump_config(config), config_file, origin, job)
+        start = _Start(config, dump_config(config), config_file, origin)
         is_new = not path.exists()
         try:
             if not has_state(path):
                 _check_spared(path, start, overwrite=overwrite)  # before anything is made
             for made in (path, path / CHECKPOINTS):
                 made.mkdir(parents=True, exist_ok=True)
-            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
+            lock = open_refusing_links(path / LOCK, "a")
             folder = cls(path, lock, is_new=is_new)
             try:
                 folder._take_lock()
@@ -164,15 +161,12 @@ class RunFolder:
 
     def _decide(self, start: _Start, *, resume: bool, overwrite: bool) -> None:
         """Begin a run, or resume or refuse the one that is there; one that is to be overwritten is not touched yet."""
-        self._lock.seek(0)
-        is_of_this_job = start.job is not None and self._lock.read() == start.job
-        if overwrite and not (is_of_this_job and has_state(self.path)):
+        if overwrite:
             _check_spared(self.path, start, overwrite=True)
             self._instead = start
         elif has_state(self.path):
             self._check_origin(start.origin)
-            self._check_same(start, resume=resume or is_of_this_job)
-            self._claim(start.job)
+            self._check_same(start, resume=resume)
         else:
             self._begin(start)
 
@@ -184,13 +178,6 @@ class RunFolder:
                 shutil.copyfileobj(model, copy)
         with written_atomically(self.config_path) as file:  # last: it is what makes the folder a run
             file.write(start.text)
-        self._claim(start.job)
-
-    def _claim(self, job: str | None) -> None:
-        """Note which job the run belongs to."""
-        self._lock.truncate(0)
-        self._lock.write(job or "")
-        self._lock.flush()
 
     def _check_same(self, start: _Start, *, resume: bool) -> None:
         """Raise UserError unless the run is to be resumed, and is of the same configuration, apart from paths."""

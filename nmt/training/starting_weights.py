@@ -144,18 +144,6 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     return Inheritance(config.model_copy(update={"model": model, "subwords": subwords}), problems)
 
 
-def language_warning(config: Config, origin: Origin) -> list[str]:
-    """A message about a model to start from that translates between other languages; none if they are the same."""
-    ours, theirs = ((one.data.source_language, one.data.target_language) for one in (config, origin.model.config))
-    if [name.lower() for name in ours] == [name.lower() for name in theirs]:
-        return []
-    message = (
-        f"data.source_language and data.target_language are {' and '.join(ours)}, but {origin.path} translates from "
-        f"{' to '.join(theirs)}; its weights and subwords are those of other text, unless only the names differ"
-    )
-    return [message]
-
-
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     reasons = []

@@ -317,7 +317,7 @@ class Trainer:
             self.log(f"no average: it needs at least two of the best checkpoints, and this run has {len(best)}")
             return
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
-        paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
+        paths = whole_checkpoints(files, processes=self.processes, log=self.log)
         if len(paths) < 2:
             self.log(f"no average: it needs at least two of the best checkpoints, and {len(paths)} can be read")
             return

@@ -196,20 +196,6 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     assert load_model(run).training["updates"] == 3
 
 
-def test_a_model_of_other_languages_is_warned_of(
-    tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
-) -> None:
-    assert train(short, tmp_path / "run", "data.source_language=EN", "--init-from", trained, "--dry-run") == 0
-    assert "translates from" not in capsys.readouterr().err
-    swapped = ("data.source_language=de", "data.target_language=en")
-    assert train(short, tmp_path / "run", *swapped, "--init-from", trained, "--dry-run") == 0
-    warning = (
-        f"warning: data.source_language and data.target_language are de and en, but {trained / 'best.safetensors'} "
-        "translates from en to de; its weights and subwords are those of other text, unless only the names differ\n"
-    )
-    assert capsys.readouterr().err.count(warning) == 1
-
-
 def test_resuming_needs_no_vocabulary_of_the_first_model(
     tmp_path: Path, tiny: Path, short: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:

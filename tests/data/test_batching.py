@@ -10,7 +10,7 @@ import torch
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.batch import Batch, make_batch, pad_with_end
 from nmt.data.batching import batches, read_batch
-from nmt.data.planning import padding_share, plan_batches, share_rows
+from nmt.data.planning import padding_share, plan_batches
 from nmt.data.store import Filters, PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
@@ -189,28 +189,6 @@ def test_pairs_shuffled_once_make_the_same_batches_in_every_epoch() -> None:
     assert sorted(plan("once", 0, batch_order="shuffled")) == sorted(plan("once", 0))
 
 
-def test_shares_by_hand() -> None:
-    """Longest first, each to the process with the fewest tokens, END counted: 9 to the first, 8 and 5 to the second, 4
-    to the first, and, 13 tokens each, 3 to the first."""
-    rows, lengths = np.array([3, 1, 4, 0, 2]), np.array([4, 8, 2, 3, 7])
-    assert share_rows(rows, lengths, share=(0, 2)).tolist() == [1, 4, 0]
-    assert share_rows(rows, lengths, share=(1, 2)).tolist() == [3, 2]
-    assert share_rows(rows, lengths, share=(0, 1)).tolist() == rows.tolist()
-
-
-@pytest.mark.parametrize("size", [2, 3, 7])
-def test_shares_are_a_partition_balanced_by_tokens(size: int) -> None:
-    random = np.random.default_rng(4)
-    rows, lengths = random.permutation(80), random.integers(1, 40, 80)
-    shares = [share_rows(rows, lengths, share=(rank, size)) for rank in range(size)]
-    assert sorted(np.concatenate(shares)) == sorted(rows)
-    tokens = [sum(int(lengths[list(rows).index(row)]) + 1 for row in share) for share in shares]
-    assert max(tokens) - min(tokens) <= 40
-    assert [len(share_rows(rows[:1], lengths[:1], share=(rank, size))) for rank in range(size)] == [1] + [0] * (
-        size - 1
-    )
-
-
 def test_padding_share_by_hand() -> None:
     # sources 2 and 4 pieces, targets 1 and 3, END added: 3 + 5 of 10 and 2 + 4 of 8 positions are real
     assert padding_share([np.array([0, 1])], np.array([2, 4]), np.array([1, 3])) == pytest.approx(1 - 14 / 18)
@@ -305,6 +283,24 @@ def test_batches_hold_the_text_of_their_rows(
     assert sorted(seen) == list(range(len(TEXT)))
 
 
+@pytest.mark.parametrize("sampling", [None, SubwordSampling(alpha=0.4)])
+@pytest.mark.parametrize("size", [2, 3, 90])
+def test_processes_share_a_batch(
+    ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None, size: int
+) -> None:
+    """Together they have its rows once, and each about as many tokens; of more processes than rows some have none."""
+    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=13, batch_by="sentences", seed=1, epoch=2)
+    options = {"sampling": sampling, "vocabularies": vocabularies, "seed": 1}
+    shares = [list(batches(ids, plan, share=(rank, size), **options)) for rank in range(size)]
+    for whole, *parts in zip(batches(ids, plan, **options), *shares, strict=True):
+        assert whole is not None
+        present = [part for part in parts if part is not None]
+        assert len(present) == min(size, len(whole.indices))
+        assert sorted(row for part in present for row in part.indices) == sorted(whole.indices)
+        tokens = [int(part.source_lengths.sum()) for part in present]
+        assert max(tokens) - min(tokens) <= int(whole.source_lengths.max())
+
+
 def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
     """Batches have their planned numbers of rows, the shortest pairs where planned, and little padding."""
     plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
@@ -362,7 +358,7 @@ def test_links_stay_with_the_rows_of_halves_and_shares(aligned: PairedIds) -> No
     alone = {row: dense(read_batch(aligned, np.array([row])))[0] for row in range(3)}
     batch = read_batch(aligned, np.array([1, 0, 2]))
     plan = batch.indices
-    shares = [read_batch(aligned, share_rows(plan, aligned.target_lengths[plan], share=(rank, 2))) for rank in (0, 1)]
+    shares = [read_batch(aligned, plan[rank::2]) for rank in (0, 1)]
     seen = []
     for part in (batch, *batch.halves(), *batch.halves()[1].halves(), *shares):
         for number, row in enumerate(part.indices):

@@ -103,7 +103,7 @@ def test_what_is_told_of_an_epoch() -> None:
         "an epoch reads 250 pairs of b.en: weight 0.25, 1,000 pairs, tagged <BT>",
     ]
     assert mixture([files(0.25), files(3.0)], [1001, 1]) == [
-        "an epoch reads 250 or 251 pairs of a.en: weight 0.25, 1,001 pairs",
+        "an epoch reads 250 pairs of a.en: weight 0.25, 1,001 pairs",
         "an epoch reads 3 pairs of a.en: weight 3, 1 pair",
     ]
 

@@ -249,7 +249,7 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
 def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start_torchrun(config, output, launcher=("--max-restarts=1",))
+    process = start_torchrun(config, output, "--resume", launcher=("--max-restarts=1",))
     signal_worker(output, after=9)
     code, errors = finish(process)
     assert code == 0, errors
@@ -273,7 +273,7 @@ def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple
 
 
 def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -> None:
-    """Not by torchrun's restarts either, which resume what their own job has begun."""
+    """Not by torchrun's restarts either."""
     config, alone = one
     before = (alone / "state.safetensors").read_bytes()
     code, errors = finish(start_torchrun(config, alone, launcher=("--max-restarts=1",)))

@@ -241,32 +241,6 @@ def test_the_model_to_start_from_is_not_overwritten(tmp_path: Path) -> None:
         assert folder.origin_path.read_bytes() == b"weights"
 
 
-def test_a_run_is_of_the_job_that_resumed_it_last(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    with RunFolder.open(path, config(), resume=False, job="17") as folder:
-        assert (path / ".lock").read_text(encoding="utf-8") == "17"
-        folder.state_path.write_bytes(b"state")
-    with RunFolder.open(path, config(), resume=True, job="8"):
-        assert (path / ".lock").read_text(encoding="utf-8") == "8"
-    leave(RunFolder.open(path, config(), resume=False, job="8"))
-    with pytest.raises(UserError, match="holds a run of this configuration already"):
-        RunFolder.open(path, config(), resume=False, job="17")
-    leave(RunFolder.open(path, config(), resume=True))
-    assert (path / ".lock").read_text(encoding="utf-8") == ""
-
-
-def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config(seed=1))
-    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7"):
-        pass  # killed before it overwrote anything
-    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
-        assert folder.overwrite() is not None
-        folder.state_path.write_bytes(b"new")
-    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
-        assert folder.overwrite() is None
-        assert folder.state_path.read_bytes() == b"new"
-
-
 def test_links_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
     """What the process writes as it goes is refused; what appears whole replaces the link."""
     victim = tmp_path / "victim"
