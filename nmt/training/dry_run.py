@@ -72,7 +72,8 @@ def _largest_batch(trainer: Trainer, plan: Sequence[Indices]) -> str:
     with _peak_memory(trainer.model.output_weight.device) as peak:
         _update(trainer, [plan[largest]])
     shape = f"{counted(sentences, 'sentence')}, {source} source and {counted(target, 'target position')}"
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in trainer.model.parameters())
+    averaged = [] if trainer.states.average is None else trainer.states.average.weights.values()
+    weights = sum(weight.nbytes for weight in (*trainer.model.parameters(), *averaged))
     used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
     return f"{shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
 
