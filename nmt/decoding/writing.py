@@ -98,8 +98,8 @@ class Writer:
         pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
         for line, parts in zip(lines, segments, strict=True):
-            words = cache(lambda parts=parts: self._words(parts[0]))
-            places = cache(lambda kind, line=line, words=words: places_of(words()[kind].words, line))
+            words, whole = cache(lambda parts=parts: self._words(parts[0])), self.vocabularies.source.whole_words(line)
+            places = cache(lambda kind, whole=whole, words=words: places_of(words()[kind].words, whole))
             written = [
                 [self._written(segment, hypothesis, next(weights), words, places) for hypothesis in next(of_segments)]
                 for segment in parts

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.glossary import Glossary
@@ -388,3 +389,12 @@ def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None
     (best,) = next(translate(translator, [line], alignments=True, end_links="best", **options))
     assert best.text == "the Xb cat runs {name} across Xb"
     assert best.alignment == [(place, place) for place in range(7)]
+
+
+def test_text_that_was_cut_before() -> None:
+    """Each of the unknown pieces of a word becomes the whole word."""
+    cut = Subwords(word_model(["run@@", "ing", "a", "dog", "."], "@@"))
+    options = {"replace_unknown": {}, "alignments": True, "end_links": "best"}
+    (best,) = next(translate(diagonal(cut), ["a Zo@@ ë run@@ ing ."], **options))
+    assert best.text == "a Zoë Zoë runing ."
+    assert best.alignment == [(0, 0), (1, 1), (1, 2), (2, 3), (3, 4)]
