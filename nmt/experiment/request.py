@@ -97,16 +97,13 @@ class _Source:
     is_example: bool
 
     def missing_files(self, config: Config) -> list[Problem]:
-        """Files of the corpora that are not there; of an example, where it has them from."""
+        """Files of the corpora that are not there; of an example without any, where it has them from."""
         pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
         pairs |= {("data", "watch", i): pair for i, pair in enumerate(config.data.watch)}
         pairs["data", "valid"] = config.data.valid
-        problems = []
-        for place, pair in pairs.items():
-            for key, path in pair:
-                if isinstance(path, Path) and (missing := nothing_at(path)):
-                    problems.append(Problem((*place, key), missing))
-        if problems and self.is_example:
+        files = {(*place, key): path for place, pair in pairs.items() for key, path in pair if isinstance(path, Path)}
+        problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
+        if self.is_example and len(problems) == len(files):
             hint = f"the example's files are not in this folder; its header says: {shorten(data(self.path), 200)}"
             return [Problem(("data",), hint)]
         return problems

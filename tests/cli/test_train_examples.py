@@ -72,6 +72,17 @@ def test_without_its_data_an_example_says_what_makes_them(capsys: pytest.Capture
     assert len(errors(capsys, "--config", "configs/demo.yaml").splitlines()) == 5, "only the files, if it is no example"
 
 
+def test_of_an_example_with_data_the_file_is_named_that_is_not_there(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    assert synthetic.main(["--train", "2", "--valid", "1", "--test", "1"]) == 0
+    capsys.readouterr()
+    (elsewhere / "data" / "synthetic" / "valid.de").unlink()
+    (line,) = errors(capsys, "--config", "demo").splitlines()
+    assert "demo.yaml, line 18: data.valid.target: " in line
+    assert f"{elsewhere / 'data' / 'synthetic' / 'valid.de'}: no such file" in line
+
+
 def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     (elsewhere / "demo").mkdir()
     assert "the example's files are not in this folder" in errors(capsys, "--config", "demo")
