@@ -1,7 +1,7 @@
 """The files of subtitles as rows: which of them are shown as text, and when.
 
-SubRip has no standard: `of_subrip` reads what the format's first program wrote, and what players accept. Numbers may be
-missing, as players need none; times may not. SBV is the same without numbers. `of_webvtt` follows the parser of W3C's
+SubRip has no standard: what the format's first program wrote is read, and what players accept. Numbers may be missing,
+as players need none; times may not. SBV is the same without numbers. WebVTT is read as by the parser of W3C's
 recommendation (2019): comments, style sheets and regions are no text. Rows that a blank line parts from their cue are,
 though players leave them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced)
 SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in times are reported with their line.
@@ -11,6 +11,7 @@ It knows rows and times; it knows no sentences, and nothing of tags.
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,18 +22,16 @@ Seconds = tuple[float, float]  # from and until which a cue is shown
 
 _DAMAGED_SHOWN = 10  # of the rows with damaged times
 _STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
-TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")  # of SubRip
-SBV_TIMES = re.compile(rf"\s*{_STAMP}\s*,\s*{_STAMP}\s*")
-_TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
-_LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
-_NUMBER = re.compile(r"\s*\d+\s*")
+TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s(.*))?")  # of SubRip
+SBV_TIMES = re.compile(rf"\s*{_STAMP}\s*,\s*{_STAMP}(\s*)")
 _WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
-_WEB_LIKE_STAMP = r"(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-_WEB_TWO_STAMPS = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
-_NO_SPEECH = re.compile(r"[-–—=]>|[,.]\d{3}\D.*[,.]\d{3}")  # of two times: an arrow, or both with milliseconds
 _WEB_FIRST = re.compile(r"WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
+_ANY_STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2}(?:[.,]\d{1,3})?|[.,]\d{1,3})"
+_TWO_STAMPS = re.compile(rf"\s*{_ANY_STAMP}\W+{_ANY_STAMP}\s*")
+_LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
+_NUMBER = re.compile(r"\s*\d+\s*")
 _ASS_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
 _ASS_EVENTS = re.compile(r"^\s*\[events\]", re.IGNORECASE | re.MULTILINE)
 _ASS_DRAWING = re.compile(r"\\p[1-9]")
@@ -51,78 +50,67 @@ class Run(NamedTuple):
     place: str = ""  # where on the screen, as the file says it
 
 
-def of_subrip(
-    text: str, name: str, times: re.Pattern[str] = TIMES, example: str = "00:01:02,345 --> 00:01:04,000"
-) -> list[Run]:
-    """The rows of a SubRip file, which messages call `name`: those of a text together, and those between texts."""
-    found: list[Run] = []
-    damaged: list[tuple[int, str]] = []
-    problems: list[str] = []
-    shown: Seconds | None = None
-    above = ""
-    for number, (row, below) in enumerate(pairwise([*_rows(text), ""]), start=1):
-        bare, below = _bare(row), _bare(below)
-        is_number, follows_blank = _NUMBER.fullmatch(bare) is not None, not above.strip()
-        is_text = False
-        if (match := times.fullmatch(bare)) is not None:
-            shown = _seconds(match.groups())
-        elif _is_like_times(bare, _TWO_STAMPS, belongs=follows_blank or _NUMBER.fullmatch(above) is not None):
-            shown = shown or (0.0, 0.0)
-            damaged.append((number, bare))
-        elif is_number and follows_blank and below.strip() and not _is_like_times(below, _TWO_STAMPS):
-            problems.append(f"{name}, line {number}: the number {bare.strip()} is not followed by a line with times")
-        elif shown is None and bare.strip() and not is_number:
-            hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {example}"
-            raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
-        else:
-            is_text = shown is not None and bare.strip() != "" and not (is_number and times.fullmatch(below))
-        _add(found, Run([row], shown if is_text else None))
-        above = bare
-    if shown is None and text.strip("\ufeff").strip():
-        problems.append(f"{name}: has no line with times, such as {example}")
-    refuse([*_about(damaged, name, example), *problems])
-    return found
+class _Timed(NamedTuple):
+    """A format with a line of times above each text."""
+
+    times: re.Pattern[str]
+    example: str
+    blank: str | None = None  # what a blank line may have; None: any white space
+    first: re.Pattern[str] | None = None  # the first line
 
 
-def of_sbv(text: str, name: str) -> list[Run]:
-    """The rows of a file of SBV, as of YouTube, likewise."""
-    return of_subrip(text, name, SBV_TIMES, "0:01:02.345,0:01:04.000")
+_SUBRIP = _Timed(TIMES, "00:01:02,345 --> 00:01:04,000")
+_SBV = _Timed(SBV_TIMES, "0:01:02.345,0:01:04.000")
+_WEBVTT = _Timed(_WEB_TIMES, "01:02.345 --> 01:04.000", blank="", first=_WEB_FIRST)
 
 
-def of_webvtt(text: str, name: str) -> list[Run]:
-    """The rows of a WebVTT file, which messages call `name`, likewise. A row with times begins a cue anywhere."""
+def _timed(text: str, name: str, form: _Timed) -> list[Run]:
+    """The rows of a file, which messages call `name`: those of a text together, and those between texts.
+
+    A row with times begins a text anywhere. A number above it is none, nor is what begins a block there, its name.
+    """
     rows = _rows(text)
     if not text.strip("\ufeff").strip():
         return [Run(rows, None)]
-    if not _WEB_FIRST.fullmatch(first := _bare(rows[0])):
+    if form.first:
+        _check_first_line(form.first, rows, name)
+    found: list[Run] = []
+    damaged: list[tuple[int, str]] = []
+    times: Seconds | None = None  # of the last text
+    place = ""
+    is_blank = is_apart = False  # whether the row is blank, and whether its block is no text
+    is_first = False  # whether the row is the first one below times, where two times are text
+    for number, (bare, below) in enumerate(pairwise([*map(_bare, rows), ""]), start=1):
+        begins, is_blank = is_blank, not bare.strip(form.blank)
+        is_apart = _WEB_APART.fullmatch(bare) is not None if begins and form.first else is_apart
+        is_name = (begins or _NUMBER.fullmatch(bare) is not None) and form.times.fullmatch(below) is not None
+        is_text = False
+        if (match := form.times.fullmatch(bare)) is not None:
+            times, place, is_apart = _seconds(match.groups()[:8]), (match[9] or "").strip(), False
+        elif not (is_apart or is_first) and _is_damaged(bare):
+            damaged.append((number, bare))
+            times = times or (0.0, 0.0)
+        elif times is None and not (is_blank or form.first or _NUMBER.fullmatch(bare)):
+            hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
+            raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
+        else:
+            is_text = times is not None and not (is_blank or is_apart or is_name)
+        is_first = match is not None
+        _add(found, Run([rows[number - 1]], times, place) if is_text else Run([rows[number - 1]], None))
+    refuse(_about(damaged, name, form.example))
+    if times is None and not form.first:
+        raise UserError(f"{name}: has no line with times, such as {form.example}")
+    return found
+
+
+def _check_first_line(first: re.Pattern[str], rows: Sequence[str], name: str) -> None:
+    if not first.fullmatch(row := _bare(rows[0])):
         has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in map(_bare, rows[:2]))
         hint = "times of WebVTT need that line, and SubRip is the format srt" if has_times else "is this WebVTT?"
-        raise UserError(f"{name}, line 1: {excerpt(first)} stands where WEBVTT belongs; {hint}")
-    times: Seconds | None = None  # of the last cue
-    place = ""
-    begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
-    is_below_name = False  # whether the row above may be the name of a cue
-    damaged: list[tuple[int, str]] = []
-    found: list[Run] = []
-    for number, (row, below) in enumerate(pairwise([*rows, ""]), start=1):
-        bare = row.strip("\r\n")
-        if begins:
-            is_apart = _WEB_APART.fullmatch(bare) is not None
-        is_name = begins and _WEB_TIMES.fullmatch(below.strip("\r\n")) is not None
-        belongs = begins or is_below_name or times is None
-        is_below_name = begins
-        begins = not bare
-        if (match := _WEB_TIMES.fullmatch(bare)) is not None:
-            times, place, is_apart = _seconds(match.groups()[:8]), match[9].strip(), False
-            is_below_name = False
-            _add(found, Run([row], None))
-            continue
-        if not is_apart and _is_like_times(bare, _WEB_TWO_STAMPS, belongs=belongs):
-            damaged.append((number, bare))
-        is_text = times is not None and bare and not is_apart and not is_name
-        _add(found, Run([row], times, place) if is_text else Run([row], None))
-    refuse(_about(damaged, name, "01:02.345 --> 01:04.000"))
-    return found
+        raise UserError(f"{name}, line 1: {excerpt(row)} stands where WEBVTT belongs; {hint}")
+
+
+of_subrip, of_sbv, of_webvtt = (partial(_timed, form=form) for form in (_SUBRIP, _SBV, _WEBVTT))
 
 
 def of_ass(text: str, name: str) -> list[Run]:
@@ -234,11 +222,6 @@ def _seconds(groups: Sequence[str | None]) -> Seconds:
     return start, stop
 
 
-def _is_like_times(row: str, two_stamps: re.Pattern[str], *, belongs: bool = True) -> bool:
-    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open".
-
-    Where times do not belong, so are two times of the day, as in "10:15:20 to 11:30:45".
-    """
-    if "-->" in row and _LIKE_STAMP.search(row):
-        return True
-    return bool(two_stamps.match(row) and (belongs or _NO_SPEECH.search(row)))
+def _is_damaged(row: str) -> bool:
+    """Whether a row has times that are none: two and no words, or one with an arrow, which alone may be text."""
+    return _TWO_STAMPS.fullmatch(row) is not None or ("-->" in row and _LIKE_STAMP.search(row) is not None)

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import declared_as_utf8
-from nmt.documents.tagged import Notation, Piece, piece_of, tags_by
-from nmt.documents.words import attention_links
+from nmt.documents.tagged import Notation, Parts, piece_of, tags_by, written_parts
 from nmt.errors import UserError
 
 logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
@@ -50,7 +49,6 @@ _KINDS = {
     "properties": _Kind(),
     "json": _Kind(),
 }
-_Parts = list[str | tuple[Piece, int]]  # what stays, and pieces with their numbers among the lines
 
 
 class Messages:
@@ -64,7 +62,7 @@ class Messages:
         if form == "xliff" and re.search(r"<xliff\b[^>]*\bversion=[\"']2", text):
             form = "xliff2"
         self._form, self._kind = form, _KINDS[form]
-        self._units: list[tuple[Any, list[_Parts]]] = []
+        self._units: list[tuple[Any, list[Parts]]] = []
         with _refused(name, form):
             self._store = _parsed(text, name, form)
             self._plurals = _plurals(self._store, text, name) if form == "po" else None
@@ -101,8 +99,8 @@ class Messages:
             one = many
         return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
-    def _read(self, message: str) -> _Parts:
-        parts: _Parts = []
+    def _read(self, message: str) -> Parts:
+        parts: Parts = []
         for row in [message] if self._kind.notation is _XML else _ROW.findall(message):
             piece = piece_of(row, self._kind.notation)
             if piece is None:
@@ -116,7 +114,7 @@ class Messages:
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines."""
         for unit, messages in self._units:
-            strings = ["".join(self._written(part, translations) for part in parts) for parts in messages]
+            strings = [written_parts(parts, translations, self._kind.notation) for parts in messages]
             if self._kind.notation is _XML:
                 _set_content(unit, strings[0])
             else:
@@ -127,14 +125,6 @@ class Messages:
         if self._form == "properties" and self._text.isascii():  # as older Javas need it
             written = re.sub(r"[^\x00-\x7f]", _escaped, written)
         return f"\ufeff{written}" if self._text.startswith("\ufeff") else written
-
-    def _written(self, part: str | tuple[Piece, int], translations: Sequence[Translation]) -> str:
-        if isinstance(part, str):
-            return part
-        piece, number = part
-        text = " ".join(translations[number].text.split())
-        links = attention_links(translations[number], piece.text, text)
-        return f"{piece.before}{piece.inside(text, links, self._kind.notation)}{piece.after}"
 
 
 def _parsed(text: str, name: str, form: str) -> Any:

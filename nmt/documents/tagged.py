@@ -1,18 +1,20 @@
-"""Texts with tags in them, as in subtitles, messages of programs, and Markdown: what of a text is translated.
+"""Texts with tags in them, as in HTML, subtitles, messages of programs, and Markdown: what of a text is translated.
 
 White space, tags around everything, and other characters at the edges stay where they are; tags inside become marks
 (see `inline`). It knows a format by how it writes tags and characters, and nothing of files.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.decoding.text.marks import Mark, Weighted, written
+from nmt.decoding.writing import Translation
 from nmt.documents.cutting import columns, in_rows
 from nmt.documents.inline import Line
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.documents.words import attention_links
 
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word
@@ -31,6 +33,8 @@ class Notation(NamedTuple):
     before: str = SPACES  # characters that stay where a text begins
     behind: str = SPACES  # or ends
     label: re.Pattern[str] | None = None  # stays where a text begins; with one, so do brackets around everything
+    separating: Container[str] = (BREAK, CODE)  # names of tags between two words
+    keeps_rows: bool = True  # whether a translation is broken into as many rows as its source
 
     def words(self, source: str) -> str:
         """The text without its tags."""
@@ -58,6 +62,24 @@ class Piece(NamedTuple):
         return written(self.text, self.marks, self.tags, rows, links if self.is_whole else (), escape=notation.write)
 
 
+Parts = list[str | tuple[Piece, int]]
+"""What stays, and pieces with their numbers among the lines."""
+
+
+def written_parts(parts: Parts, translations: Sequence[Translation], notation: Notation) -> str:
+    """The parts with the translations of their pieces."""
+    texts = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        piece, number = part
+        text = " ".join(translations[number].text.split())
+        links = attention_links(translations[number], piece.text, text)
+        texts.append(f"{piece.before}{piece.inside(text, links, notation)}{piece.after}")
+    return "".join(texts)
+
+
 def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:
     """Tags that a pattern finds; its groups are the slash of an end tag, and the name, of which others have none."""
 
@@ -79,13 +101,14 @@ def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:
     return tokens
 
 
-def piece_of(source: str, notation: Notation) -> Piece | None:
-    """The text of `source`; None where there is nothing to translate."""
-    tokens = notation.tokens(source)
+def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = None) -> Piece | None:
+    """The text of `source`, or of some of its tokens; None where there is nothing to translate."""
+    tokens = notation.tokens(source) if tokens is None else tokens
+    begin, end = (tokens[0].start, tokens[-1].stop) if tokens else (0, 0)
     together = partners(tokens)
-    before, after, start, stop = _inner(source, tokens, together, notation)
-    texts = (token.kind == TEXT and source[token.start : token.stop].strip() != "" for token in tokens)
+    texts = (token.kind == TEXT and _has_words(source, token, notation) for token in tokens)
     words = [*accumulate(texts, initial=0)]  # how many of the tokens before each one have words
+    before, after, start, stop = _inner(source, tokens, together, words, notation)
     line, tags, enclosing, is_whole = Line(), [], [], True
     while start < stop:
         token, index = tokens[start], start
@@ -97,8 +120,9 @@ def piece_of(source: str, notation: Notation) -> Piece | None:
         if start > index:
             alone = tokens[index:start]
             is_whole = is_whole and all(tokens[at].kind == OTHER or at in together for at in range(index, start))
-            names = {other.name for other in alone}
-            line.put(separates=not names.isdisjoint((BREAK, CODE)), breaks=BREAK in names)
+            is_spaced = any(other.kind == TEXT for other in alone)
+            separates = is_spaced or any(other.name in notation.separating for other in alone)
+            line.put(separates=separates, breaks=is_spaced or any(other.name == BREAK for other in alone))
             tags.append((source[token.start : alone[-1].stop], ""))
             continue
         start += 1
@@ -116,28 +140,34 @@ def piece_of(source: str, notation: Notation) -> Piece | None:
     line.end()
     if not any(map(str.isalpha, line.text)):
         return None
-    rows = source[before:after].count("\n") + 1
+    rows = source[before:after].count("\n") + 1 if notation.keeps_rows else 1
     longest = max(columns(notation.words(row).strip()) for row in source.split("\n")) if rows > 1 else 0
     line_end = "\r\n" if "\r\n" in source else "\n"
-    return Piece(source[:before], line.text, line.marks, tags, source[after:], is_whole, rows, longest, line_end)
+    around = source[begin:before], source[after:end]
+    return Piece(around[0], line.text, line.marks, tags, around[1], is_whole, rows, longest, line_end)
+
+
+def _has_words(source: str, token: Token, notation: Notation) -> bool:
+    return notation.read(source[token.start : token.stop]).strip() != ""
 
 
 def _inner(
-    source: str, tokens: Sequence[Token], together: Mapping[int, int], notation: Notation
+    source: str, tokens: Sequence[Token], together: Mapping[int, int], words: Sequence[int], notation: Notation
 ) -> tuple[int, int, int, int]:
     """What is left without all that is kept around the text: source[before:after], in tokens[start:stop].
 
-    From outside to inside these are tags without a partner, pairs of tags around everything, and the characters that
-    `_begin` and `_end` pass over. `together`: the places of tags by those of their partners.
+    From outside to inside these are tags without a partner or without words, pairs of tags around everything, and the
+    characters that `_begin` and `_end` pass over. `together`: the places of tags by those of their partners.
     """
-    before, after, start, stop = 0, len(source), 0, len(tokens)
+    before, after, start, stop = tokens[0].start if tokens else 0, tokens[-1].stop if tokens else 0, 0, len(tokens)
     begun = ended = -1  # the texts whose beginning and whose end is known
     while start < stop:
         first, last = tokens[start], tokens[stop - 1]
-        if first.kind != TEXT and start not in together:
-            before, start = first.stop, start + 1
-        elif last.kind != TEXT and stop - 1 not in together:
-            after, stop = last.start, stop - 1
+        following, previous = together.get(start, start) + 1, together.get(stop - 1, stop - 1)
+        if first.kind != TEXT and words[start] == words[following]:
+            before, start = tokens[following - 1].stop, following
+        elif last.kind != TEXT and words[previous] == words[stop]:
+            after, stop = tokens[previous].start, previous
         elif first.kind == TEXT and start != begun:
             before, begun = _begin(source, before, first.stop, notation), start
             start += before == first.stop

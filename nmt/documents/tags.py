@@ -1,10 +1,10 @@
 """The tags, comments and texts of HTML, with their places, after the tokenizer of the HTML standard (section 13.2.5).
 
 The tokens follow each other without a gap, so that joined they are the HTML, character by character, whatever it is;
-parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. Forgotten end
-tags of <svg> and <math> are tokens without a character, where a browser ends them. There are no mistakes: as in a
-browser, a "<" that begins no tag is text, and a tag or comment that never ends goes on to the end. It takes time in
-proportion to the length. It knows nothing of what elements mean, besides which hold no tags.
+parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. What is inside
+<svg> and <math>, which have other rules, is one token. There are no mistakes: as in a browser, a "<" that begins no tag
+is text, and a tag or comment that never ends goes on to the end. It takes time in proportion to the length. It knows
+nothing of what elements mean, besides which hold no tags.
 """
 
 import re
@@ -14,23 +14,12 @@ from html.entities import html5
 from typing import NamedTuple
 
 START, END, TEXT, OTHER = "start", "end", "text", "other"  # kinds of tokens; OTHER: comments, doctype, raw text
-RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")  # hold no tags
-FOREIGN = ("svg", "math")  # begin what has other rules, and in it these begin HTML again
-INTEGRATION = ("foreignobject", "desc", "title", "annotation-xml", "mi", "mo", "mn", "ms", "mtext")
+# Elements that hold no tags, and those whose tags are others, with what they are together
+RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"))
+FOREIGN = frozenset(("svg", "math"))
 
 DEEPEST = 100  # elements in each other that have their partners in one line
 
-
-def names(text: str) -> frozenset[str]:
-    """Names of elements, from a text with spaces between them."""
-    return frozenset(text.split())
-
-
-# Elements of HTML whose start tags end <svg> and <math>: the end tags of those must have been forgotten (13.2.6.5)
-ENDING_FOREIGN = names(
-    """b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta
-    nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"""
-)
 
 _SPACE = r"\t\n\f\r "  # what HTML calls white space
 _NAME = re.compile(rf"</?([A-Za-z][^{_SPACE}/>]*)")
@@ -41,6 +30,7 @@ _TAG_END = re.compile(rf"[{_SPACE}/]*>")
 _ENTITY = re.compile(r"&(#)[0-9A-Za-z]+;?|&[0-9A-Za-z]+;|&[0-9A-Za-z]+(?![0-9A-Za-z;=])")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
+_FOREIGN_TAGS = {name: re.compile(rf"<(/?){name}(?=[{_SPACE}/>])[^>]*>", re.IGNORECASE) for name in FOREIGN}
 _SCRIPT = re.compile(rf"(<!--)|(-->)|(<script(?=[{_SPACE}/>]))|</script(?=[{_SPACE}/>])", re.IGNORECASE)
 
 
@@ -61,41 +51,49 @@ class Token(NamedTuple):
     stop: int
     name: str = ""  # of the element, in lower case; of raw text the one it is in
     attributes: tuple[Attribute, ...] = ()
-    closed: bool = False  # whether it is written <name/>, where that leaves it without content
-    foreign: bool = False  # whether it is a tag inside <svg> or <math>
 
 
 def tokens(html: str) -> Iterator[Token]:
     """The tokens of `html`, in order and without a gap."""
     place = begun = 0  # begun: where the text that has not been yielded yet begins
-    foreign = _Foreign()
+    holding = RAW | FOREIGN
     while (place := html.find("<", place)) >= 0:
-        token = _markup(html, place, foreign=foreign.now)
+        token = _markup(html, place)
         if token is None:
             place += 1
             continue
         if begun < place:
             yield Token(TEXT, begun, place)
-        for name in foreign.ended_by(token):
-            yield Token(END, place, place, name, foreign=True)
-        token = foreign.after(token)
-        yield token
         place = begun = token.stop
-        if token.kind == START and token.name in RAW and not token.foreign:
-            place = begun = _raw_end(html, place, token.name)
-            if place > token.stop:
-                yield Token(OTHER, token.stop, place, token.name)
+        if token.kind == START and token.name in holding:
+            end = place if token.name in FOREIGN and html[place - 2] == "/" else _raw_end(html, place, token.name)
+            if token.name in FOREIGN and end in (None, place):  # such as <svg/>
+                token = token._replace(kind=OTHER)
+            if end is None:
+                holding = holding - {token.name}  # those that follow may be inside it
+            else:
+                place = begun = end
+        yield token
+        if place > token.stop:
+            yield Token(OTHER, token.stop, place, token.name)
     if begun < len(html):
         yield Token(TEXT, begun, len(html))
 
 
-def _raw_end(html: str, place: int, name: str) -> int:
-    """Where the text of the element ends that holds raw text from `place` on.
+def _raw_end(html: str, place: int, name: str) -> int | None:
+    """Where the text of the element ends that holds raw text from `place` on; None: a forgotten </svg> or </math>.
 
     Inside of <!-- in a script, </script> that follows <script> ends no more than that one (13.2.5.20 to 31).
     """
     if name == "plaintext":
         return len(html)
+    if name in FOREIGN:
+        depth = 1
+        for tag in _FOREIGN_TAGS[name].finditer(html, place):
+            depth += -1 if tag[1] else not tag[0].endswith("/>")
+            if not depth:
+                return tag.start()
+        return None
     if name != "script":
         end = _RAW_ENDS[name].search(html, place)
         return end.start() if end else len(html)
@@ -136,52 +134,13 @@ def partners(line: Sequence[Token]) -> dict[int, int]:
     return together
 
 
-class _Foreign:
-    """Whether one is inside <svg> or <math>, where no element holds raw text, and <name/> has no content.
-
-    Inside some of their elements HTML begins again (the integration points of the HTML standard, 13.2.6). An end tag
-    without its start tag inside ends them all, as that of an element around a forgotten </svg> does.
-    """
-
-    def __init__(self) -> None:
-        self._open: list[tuple[str, bool]] = []  # from the outermost <svg> or <math>, and whether what is inside is so
-
-    @property
-    def now(self) -> bool:
-        return bool(self._open) and self._open[-1][1]
-
-    def ended_by(self, token: Token) -> list[str]:
-        """The names of the elements that a token ends without their end tags, from the innermost."""
-        is_html = token.name in (("br", "p") if token.kind == END else ENDING_FOREIGN) or (
-            token.name == "font" and any(attribute.name in ("color", "face", "size") for attribute in token.attributes)
-        )
-        ended = []
-        while is_html and self.now:
-            ended.append(self._open.pop()[0])
-        return ended
-
-    def after(self, token: Token) -> Token:
-        """Read a token; returns it with what it is there."""
-        if token.kind == END:
-            while self._open and self._open.pop()[0] != token.name:
-                pass
-        now, begins = self.now, token.name in FOREIGN
-        token = token._replace(foreign=now, closed=token.closed and (now or token.name not in RAW))
-        if token.kind == START and not token.closed and (self._open or begins):
-            self._open.append((token.name, begins or (now and token.name not in INTEGRATION)))
-        return token
-
-
-def _markup(html: str, place: int, *, foreign: bool) -> Token | None:
+def _markup(html: str, place: int) -> Token | None:
     """What begins with the "<" at `place`; None where it is text."""
     if name := _NAME.match(html, place):
         return _tag(html, name)
     if html.startswith("<!--", place):
         comment = _COMMENT.match(html, place)
         return Token(OTHER, place, comment.end() if comment else len(html))
-    if foreign and html.startswith("<![CDATA[", place):
-        end = html.find("]]>", place)
-        return Token(OTHER, place, len(html) if end < 0 else end + 3)
     if html.startswith(("<!", "<?", "</"), place) and place + 2 < len(html):
         end = html.find(">", place)
         return Token(OTHER, place, len(html) if end < 0 else end + 1)
@@ -211,7 +170,7 @@ def _tag(html: str, name: re.Match[str]) -> Token:
     if end is None:
         return Token(OTHER, name.start(), len(html))
     kind = END if html[name.start() + 1] == "/" else START
-    return Token(kind, name.start(), end.end(), name[1].lower(), tuple(attributes), end[0].endswith("/>"))
+    return Token(kind, name.start(), end.end(), name[1].lower(), tuple(attributes))
 
 
 def _character(entity: re.Match[str]) -> str:
