@@ -86,7 +86,7 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
         is_name = (begins or _NUMBER.fullmatch(bare) is not None) and form.times.fullmatch(below) is not None
         is_text = False
         if (match := form.times.fullmatch(bare)) is not None:
-            times, place, is_apart = _seconds(match.groups()[:8]), (match[9] or "").strip(), False
+            times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
         elif not (is_apart or is_first) and _is_damaged(bare):
             damaged.append((number, bare))
             times = times or (0.0, 0.0)
@@ -214,10 +214,10 @@ def _add(runs: list[Run], run: Run) -> None:
 
 
 def _seconds(groups: Sequence[str | None]) -> Seconds:
-    """The seconds of two stamps, from their hours, minutes, seconds and digits behind the point."""
+    """The seconds of two stamps, from their hours, minutes, seconds and digits behind the point: the first groups."""
     start, stop = (
         3600 * int(hours or 0) + 60 * int(minutes or 0) + float(f"{seconds}.{digits}")
-        for hours, minutes, seconds, digits in (groups[:4], groups[4:])
+        for hours, minutes, seconds, digits in (groups[:4], groups[4:8])
     )
     return start, stop
 

@@ -78,7 +78,7 @@ _NOTATION = Notation(
     separating=SEPARATING,
     keeps_rows=False,
 )
-_SLOT = re.compile("([\"'])\ud800(\\d+)\udfff")  # the value of an attribute that is translated; no text can hold it
+_SLOT = re.compile("([\"'])\ud800(\\d+)\udfff\\1")  # the value of an attribute that is translated; no text can hold it
 
 
 class HtmlDocument:
@@ -86,6 +86,7 @@ class HtmlDocument:
 
     def __init__(self, html: str) -> None:
         self.lines: list[str] = []
+        self._values: list[str] = []  # of attributes, as they are written; these are the first lines
         self._parts: Parts = []
         self._html = self._with_slots(html)
         flow: list[Token] = []
@@ -103,8 +104,12 @@ class HtmlDocument:
         """The HTML with a translation for each of the lines."""
 
         def value(slot: re.Match[str]) -> str:
-            text = _NOTATION.write(translations[int(slot[2])].text)
-            return slot[1] + text.replace(slot[1], "&#39;" if slot[1] == "'" else "&quot;")
+            number, quote = int(slot[2]), slot[1]
+            text = translations[number].text
+            if text == self.lines[number]:
+                return self._values[number]
+            text = _NOTATION.write(text).replace(quote, "&#39;" if quote == "'" else "&quot;")
+            return f"{quote}{text}{quote}"
 
         return _SLOT.sub(value, written_parts(self._parts, translations, _NOTATION))
 
@@ -120,6 +125,7 @@ class HtmlDocument:
                     pieces += [html[place : one.start], f"{quote}\ud800{len(self.lines)}\udfff{quote}"]
                     place = one.stop
                     self.lines.append(" ".join(one.value.split()))
+                    self._values.append(html[one.start : place])
         return "".join([*pieces, html[place:]])
 
     def _read_flow(self, flow: Sequence[Token]) -> None:

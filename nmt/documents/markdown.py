@@ -42,6 +42,7 @@ class _Text(NamedTuple):
 
     piece: Piece
     source: str  # as the parser gives it, without what stands before its rows
+    original: str
     row_end: str  # with what the next row begins with, such as "> "
     is_cell: bool
 
@@ -68,8 +69,9 @@ class Markdown:
             if piece is not None:
                 row_end = text[spans[0][1] : spans[1][0]].lstrip(" \t") if len(spans) > 1 else "\n"
                 self.lines.append(piece.text)
-                self._parts += [text[place : spans[0][0]], _Text(piece, source, row_end, is_cell)]
-                place = spans[-1][1]
+                start, stop = spans[0][0], spans[-1][1]
+                self._parts += [text[place:start], _Text(piece, source, text[start:stop], row_end, is_cell)]
+                place = stop
         self._parts.append(text[place:])
         self.is_marked = any(isinstance(part, _Text) and part.piece.marks for part in self._parts)
 
@@ -84,6 +86,8 @@ class Markdown:
         If it would even so, emphasis is left out; and a text stays as it is that would be something else.
         """
         line = " ".join(translation.text.split())
+        if line == text.piece.text:
+            return text.original
         links = attention_links(translation, text.piece.text, line)
         rows = text.source.split("\n")
         width = max(map(len, rows)) if len(rows) > 1 else 0

@@ -50,6 +50,7 @@ class Piece(NamedTuple):
     text: str  # on one line
     marks: list[Mark]
     tags: list[tuple[str, str]]
+    source: str  # of text and tags
     after: str
     is_whole: bool  # whether its tags have their partners
     rows: int
@@ -57,7 +58,9 @@ class Piece(NamedTuple):
     line_end: str
 
     def inside(self, translation: str, links: Sequence[Weighted], notation: Notation) -> str:
-        """The translation with its tags, in no more rows than the text had."""
+        """The translation with its tags, in no more rows than the text had; as it was where it is the same."""
+        if translation == self.text:
+            return self.source
         rows = self.line_end.join(in_rows(translation, most=self.rows, longest=self.longest))
         return written(self.text, self.marks, self.tags, rows, links if self.is_whole else (), escape=notation.write)
 
@@ -143,8 +146,8 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
     rows = source[before:after].count("\n") + 1 if notation.keeps_rows else 1
     longest = max(columns(notation.words(row).strip()) for row in source.split("\n")) if rows > 1 else 0
     line_end = "\r\n" if "\r\n" in source else "\n"
-    around = source[begin:before], source[after:end]
-    return Piece(around[0], line.text, line.marks, tags, around[1], is_whole, rows, longest, line_end)
+    head, inside, tail = source[begin:before], source[before:after], source[after:end]
+    return Piece(head, line.text, line.marks, tags, inside, tail, is_whole, rows, longest, line_end)
 
 
 def _has_words(source: str, token: Token, notation: Notation) -> bool:

@@ -7,7 +7,7 @@ global state is left alone.
 import unicodedata
 import warnings
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -15,14 +15,19 @@ from nmt.errors import UserError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from matplotlib.figure import Figure
 
-CELL = 0.24  # side of a cell, in inches
-LONGEST_SIDE = 40.0  # inches, beyond which cells shrink: a picture of 2,000 words must fit into memory
-LABEL_SPACE = 0.15  # inches that a label needs; with smaller cells only some words are written
+    Pixels = npt.NDArray[np.uint8]
+
+CELL = 20  # pixels on each side, with the line to the next one
+LONGEST_SIDE = 4800  # pixels, beyond which cells shrink: a picture of 2,000 words must fit into memory
+LABEL_SPACE = 13  # pixels that a label needs; with smaller cells only some words are written
 LONGEST_LABEL = 24  # characters of a word
-POINTS = 8  # of the labels
-DOTS = 120  # per inch
+POINTS, DOTS = 8, 96  # of the labels: their size, and pixels per inch
+_GAP = 4  # pixels between a label and its cells
+_BASELINE = 0.7  # of a label's space, from its top or left side: where its letters stand
+_LINE = 225  # the gray between cells
+_SHARES = (0.0, 0.5, 1.0)  # weights, and the red, green and blue of their cells; between them they change evenly
+_COLORS = ((255, 107, 8), (255, 174, 48), (255, 214, 107))
 FONTS = (  # the first comes with matplotlib; after it fonts for scripts that it lacks, as systems install them
     "DejaVu Sans",
     "Noto Sans",
@@ -63,42 +68,78 @@ def plot_alignment(
     *,
     fonts: Fonts,
 ) -> bool:
-    """Write the heat map of `weights` (target words, source words), from 0 to 1, as a PNG; both sides need words.
+    """Write the `heat_map` of `weights` (target words, source words) as a PNG; returns whether a glyph is missing."""
+    from matplotlib.image import imsave
 
-    Long words are cut short, and unprintable characters are omitted or shown as U+FFFD. If there are more words than
-    fit beside the picture, only some are written, evenly spaced. Returns whether a character has no glyph in `fonts`.
+    pixels, is_missing = heat_map(source_words, target_words, weights, fonts=fonts)
+    imsave(file, pixels, format="png")
+    return is_missing
+
+
+def heat_map(
+    source_words: Sequence[str], target_words: Sequence[str], weights: "npt.ArrayLike", *, fonts: Fonts | None
+) -> "tuple[Pixels, bool]":
+    """`weights` (target words, source words), from 0 to 1, as a picture: white is 0, dark blue is 1.
+
+    Returns the red, green and blue of its pixels, of shape (height, width, 3), and whether a character has no glyph.
+    The source is at the top and the target on the left; without `fonts` neither has labels. Both need words. Long words
+    are cut short, and unprintable characters are omitted or shown as U+FFFD. If there are more words than fit beside
+    the picture, only some are written, evenly spaced.
     """
-    from matplotlib.figure import Figure
-
-    sides = [[shortened(word) for word in words] for words in (source_words, target_words)]
-    cell = min(CELL, LONGEST_SIDE / max(map(len, sides)))
-    width, height = (len(labels) * cell for labels in sides)
-    figure = Figure(figsize=(width, height), dpi=DOTS)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    image = axes.imshow(np.asarray(weights), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    spacing = max(1, round(LABEL_SPACE / cell))
-    axes.xaxis.tick_top()
-    for axis, labels, rotation in ((axes.xaxis, sides[0], 90), (axes.yaxis, sides[1], 0)):
-        places = range(0, len(labels), spacing)
-        for tick in axis.set_ticks(places, labels=labels[::spacing]):
-            for label in (tick.label1, tick.label2):
-                # Without parse_math a dollar sign would start a formula.
-                label.set(rotation=rotation, fontfamily=fonts, fontsize=POINTS, parse_math=False)
-        axis.set_ticks(np.arange(0.5, len(labels) - 1), minor=True)
-    axes.tick_params(length=0, which="both")
-    if spacing == 1:
-        axes.grid(which="minor", color="0.85", linewidth=0.5)
-    bar = figure.add_axes((1.0 + 0.15 / width, 0.0, 0.12 / width, min(1.0, 2.0 / height)))
-    figure.colorbar(image, cax=bar, ticks=[0.0, 0.5, 1.0]).ax.tick_params(labelsize=POINTS)
-    return saved(figure, file, format="png", bbox_inches="tight", pad_inches=0.1)
+    shares = np.asarray(weights, dtype=np.float64).clip(0.0, 1.0)
+    size = max(1, min(CELL, LONGEST_SIDE // max(shares.shape)))
+    step = -(-LABEL_SPACE // size)
+    cells = np.stack([np.interp(shares, _SHARES, color) for color in _COLORS], axis=-1).round().astype(np.uint8)
+    (columns, missing), (rows, others) = (_labels(words[::step], fonts) for words in (source_words, target_words))
+    top, left = (max((image.shape[1] + _GAP for image, _ in labels), default=0) for labels in (columns, rows))
+    height, width = (count * size + 1 for count in shares.shape)
+    pixels = np.full((top + height, left + width, 3), 255, dtype=np.uint8)
+    drawn = pixels[top:, left:]
+    drawn[:-1, :-1] = cells.repeat(size, axis=0).repeat(size, axis=1)
+    if step == 1:
+        drawn[::size, :] = drawn[:, ::size] = _LINE
+    for number, (image, above) in enumerate(rows):
+        place = top + round((number + _BASELINE) * size * step) - above
+        _darken(pixels, image, place, left - _GAP - image.shape[1])
+    for number, (image, above) in enumerate(columns):
+        place = left + round((number + _BASELINE) * size * step) - above
+        _darken(pixels, np.rot90(image), top - _GAP - image.shape[1], place)
+    return pixels, missing or others
 
 
-def saved(figure: "Figure", file: IO[bytes], **options: Any) -> bool:
-    """Save a figure without matplotlib's warnings about fonts; returns whether a character has no glyph in them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        figure.savefig(file, **options)
-    return any(str(warning.message).startswith("Glyph ") for warning in caught)
+def _labels(words: Sequence[str], fonts: Fonts | None) -> "tuple[list[tuple[Pixels, int]], bool]":
+    """How dark the pixels of each label are, and how many rows of them are above its baseline; none without `fonts`.
+
+    Also whether a character has no glyph, for which a box stands.
+    """
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            labels = [] if fonts is None else _rendered([shortened(word) for word in words], fonts)
+    except (OSError, RuntimeError, ValueError):  # a font that is damaged or gone must not end a training
+        return [], False
+    return labels, any(str(warning.message).startswith("Glyph ") for warning in caught)
+
+
+def _rendered(texts: Sequence[str], fonts: Fonts) -> "list[tuple[Pixels, int]]":
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    font = get_font([findfont(FontProperties(family=[family])) for family in fonts])
+    font.set_size(POINTS, DOTS)
+    labels = []
+    for text in texts:
+        font.set_text(text, 0.0)
+        font.draw_glyphs_to_bitmap(antialiased=True)
+        image = np.array(font.get_image(), dtype=np.uint8, ndmin=2)
+        labels.append((image, image.shape[0] - round(font.get_descent() / 64)))
+    return labels
+
+
+def _darken(pixels: "Pixels", image: "Pixels", top: int, left: int) -> None:
+    """Draw a label in black, with its upper left corner at this place; what is outside the picture is left out."""
+    image = image[max(-top, 0) :, max(-left, 0) :]
+    there = pixels[max(top, 0) :, max(left, 0) :][: image.shape[0], : image.shape[1]]
+    np.minimum(there, 255 - image[: there.shape[0], : there.shape[1], np.newaxis], out=there)
 
 
 def shortened(word: str) -> str:

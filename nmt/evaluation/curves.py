@@ -4,13 +4,14 @@ It knows measurements; it reads no files. matplotlib, an optional dependency, is
 state is left alone.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nmt.evaluation.alignment_plot import saved, usual_fonts
+from nmt.evaluation.alignment_plot import usual_fonts
 from nmt.evaluation.measurements import Record
 from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.tables import shown
@@ -71,7 +72,9 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
         axes.set_xlabel(title)
     figure.align_ylabels()
     _name(figure, lines, list(runs))
-    saved(figure, file, format=form, metadata={"Date": None} if form == "svg" else None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a box stands for what no font has
+        figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
 
 
 def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple[Numbers, Numbers]":

@@ -17,8 +17,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 from torch.utils.tensorboard import summary
 
-from nmt.evaluation.alignment_plot import Fonts, usual_fonts
-from nmt.evaluation.heat_map import heat_map
+from nmt.evaluation.alignment_plot import Fonts, heat_map, usual_fonts
 from nmt.training.run_folder import EVENTS
 from nmt.training.samples import LONGEST, Sample, as_markdown
 
@@ -86,5 +85,5 @@ def _pictures(samples: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:
         yield summary.text(f"translation/{number:0{digits}}", as_markdown(sample))
         if sample.weights is not None and sample.weights.size:
             pieces, weights = sample.target_pieces[:LONGEST], sample.weights[:LONGEST]
-            picture = heat_map(sample.source_pieces, pieces, weights, fonts=fonts)
+            picture, _ = heat_map(sample.source_pieces, pieces, weights, fonts=fonts)
             yield summary.image(f"attention/{number:0{digits}}", picture, dataformats="HWC")

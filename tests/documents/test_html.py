@@ -169,6 +169,13 @@ def test_parts_of_words(html: str) -> None:
     """Wherever on its line a word is that the translation has unchanged."""
     document = HtmlDocument(html)
     assert document.lines == [re.sub(r"<sup>.*?</sup>|<[^>]*>", "", html)]
+    (translation,) = same(document.lines)
+    assert document.written([translation._replace(text=f"{translation.text} now")]) == f"{html} now"
+
+
+def test_what_a_translation_does_not_change_stays_byte_for_byte() -> None:
+    html = "<p title='a&#60;b'>a&nbsp;<wbr>&#60; d&shy;og ..\n<i>c</i>\t &quot; <b title=no>dog</b></p>"
+    document = HtmlDocument(html)
     assert document.written(same(document.lines)) == html
 
 

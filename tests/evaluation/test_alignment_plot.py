@@ -1,70 +1,86 @@
-"""Pictures of alignments: what is drawn where, in which fonts, and without warnings."""
+"""Pictures of alignments: the cells by hand, the labels beside them, with and without matplotlib, and any words."""
 
 import io
 import sys
-from typing import Any
+import warnings
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 
 from nmt.errors import UserError
-from nmt.evaluation.alignment_plot import check_plots, plot_alignment, usual_fonts
+from nmt.evaluation.alignment_plot import CELL, check_plots, heat_map, plot_alignment, shortened, usual_fonts
 
-SOURCE, TARGET = ["the", "house", "$5$"], ["Haus", "da"]
-WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.6, 0.0, 0.4]])
-
-
-def drawn(source: list[str], target: list[str], weights: np.ndarray) -> Image.Image:
-    file = io.BytesIO()
-    plot_alignment(source, target, weights, file, fonts=usual_fonts())
-    file.seek(0)
-    image = Image.open(file)
-    assert image.format == "PNG"
-    return image
+SOURCE, TARGET = ["▁the", "▁house", "</s>"], ["▁Haus", "▁da"]
+WEIGHTS = np.array([[0.0, 0.5, 1.0], [1.5, -0.5, 0.75]])
+# White at 0, dark blue at 1; between 0.5 and 1 half of the way; beyond 0 and 1 as at them.
+WHITE, MIDDLE, DARK = (255, 255, 255), (107, 174, 214), (8, 48, 107)
+COLORS = [[WHITE, MIDDLE, DARK], [DARK, WHITE, (58, 111, 160)]]
 
 
-def labels(axis: Any) -> list[str]:
-    return [tick.get_text() for tick in axis.get_ticklabels()]
+def pixels(source: list[str], target: list[str], weights: np.ndarray, *, labels: bool) -> np.ndarray:
+    return heat_map(source, target, weights, fonts=usual_fonts() if labels else None)[0]
 
 
-def test_words_stand_beside_their_rows_and_columns(figures: list[Figure]) -> None:
-    image = drawn(SOURCE, TARGET, WEIGHTS)
-    (figure,) = figures
-    axes = figure.axes[0]
-    assert labels(axes.xaxis) == SOURCE
-    assert labels(axes.yaxis) == TARGET
-    np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
-    assert axes.yaxis_inverted()  # the first target word at the top
-    assert image.width > 3 * 0.24 * 120
-    (cell,) = {axes.transData.transform((1, 1))[0] - axes.transData.transform((0, 1))[0]}
-    assert cell == pytest.approx(0.24 * 120)
+def test_cells_without_labels() -> None:
+    drawn = pixels(SOURCE, TARGET, WEIGHTS, labels=False)
+    assert drawn.shape == (2 * CELL + 1, 3 * CELL + 1, 3)
+    for row, colors in enumerate(COLORS):
+        for column, color in enumerate(colors):
+            cell = drawn[row * CELL + 1 : (row + 1) * CELL, column * CELL + 1 : (column + 1) * CELL]
+            assert (cell == color).all(), (row, column)
+    assert (drawn[::CELL] == 225).all()
+    assert (drawn[:, ::CELL] == 225).all()
 
 
-@pytest.mark.slow
-def test_sixty_words_have_all_their_labels_and_two_thousand_fit(figures: list[Figure]) -> None:
-    image = drawn(["word"] * 60, ["Wort"] * 50, np.full((50, 60), 1 / 60))
-    assert len(labels(figures[0].axes[0].xaxis)) == 60
-    assert image.width > 60 * 0.24 * 120
-    image = drawn(["word"] * 2000, ["Wort"] * 300, np.full((300, 2000), 1 / 2000))
-    shown = labels(figures[1].axes[0].xaxis)
-    assert 200 <= len(shown) < 300  # 0.15 inches each on 40 inches
-    assert image.width < 5500
+def test_labels_stand_beside_the_same_cells() -> None:
+    drawn, cells = (pixels(SOURCE, TARGET, WEIGHTS, labels=labels) for labels in (True, False))
+    assert (drawn[-len(cells) :, -cells.shape[1] :] == cells).all()
+    top, left = drawn.shape[0] - cells.shape[0], drawn.shape[1] - cells.shape[1]
+    assert (drawn[:top, :left] == 255).all()  # the corner
+    assert (drawn[:, left - 4 : left] == 255).all()  # the gaps
+    assert (drawn[top - 4 : top] == 255).all()
+    for row in range(2):
+        assert drawn[top + row * CELL : top + (row + 1) * CELL, left - 16 : left].min() < 200
+    for column in range(3):
+        assert drawn[top - 16 : top, left + column * CELL : left + (column + 1) * CELL].min() < 200
 
 
-def test_long_and_unprintable_words(figures: list[Figure]) -> None:
-    drawn(["x" * 100, "a\x00b", "a\u200db", "\u202e"], ["y"], np.zeros((1, 4)))
-    assert labels(figures[0].axes[0].xaxis) == ["x" * 23 + "…", "a\ufffdb", "ab", ""]
+def test_the_source_is_read_upward() -> None:
+    """One label on both sides: that at the top is the other one, turned to the left."""
+    drawn = pixels(["▁Jagd"], ["▁Jagd"], np.ones((1, 1)), labels=True)
+    margin = len(drawn) - CELL - 1
+    beside, above = drawn[margin:, : margin - 4], drawn[: margin - 4, margin:]
+    assert beside.min() < 100
+    assert (np.rot90(beside) == above).all()
 
 
-def test_characters_without_a_glyph_are_reported_and_make_no_noise(recwarn: pytest.WarningsRecorder) -> None:
+@pytest.mark.parametrize("piece", ["", " ", "\ufeff", "\x00\n", "▁" * 300, "\U000f0000", "שלום", "∫" * 30, "g$x_2$"])
+def test_any_piece_is_drawn_without_a_warning(piece: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = pixels([piece, "a"], [piece], np.ones((1, 2)), labels=True)
+    assert max(drawn.shape) < 500
+
+
+def test_a_png_of_sixty_words_and_of_two_thousand() -> None:
+    for count, size in ((60, CELL), (2000, 2)):
+        file = io.BytesIO()
+        plot_alignment(["word"] * count, ["Wort"] * 30, np.full((30, count), 1 / count), file, fonts=usual_fonts())
+        image = Image.open(file)
+        assert image.format == "PNG"
+        assert count * size < image.width < count * size + 100
+
+
+def test_long_and_unprintable_words() -> None:
+    assert [*map(shortened, ["x" * 100, "a\x00b", "a\u200db", "\u202e"])] == ["x" * 23 + "…", "a\ufffdb", "ab", ""]
+
+
+def test_characters_without_a_glyph_are_reported() -> None:
     """DejaVu Sans has Cyrillic letters, and no Han."""
     assert usual_fonts()[0] == "DejaVu Sans"
     for source, is_missing in (("Größe Кот", False), ("猫", True)):
-        file = io.BytesIO()
-        assert plot_alignment([source], ["cat"], np.zeros((1, 1)), file, fonts=["DejaVu Sans"]) == is_missing
-    assert not recwarn
+        assert heat_map([source], ["cat"], np.zeros((1, 1)), fonts=["DejaVu Sans"])[1] == is_missing
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
