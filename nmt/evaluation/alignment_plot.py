@@ -69,10 +69,10 @@ def plot_alignment(
     fonts: Fonts,
 ) -> bool:
     """Write the `heat_map` of `weights` (target words, source words) as a PNG; returns whether a glyph is missing."""
-    from matplotlib.image import imsave
+    from PIL import Image  # which matplotlib needs
 
     pixels, is_missing = heat_map(source_words, target_words, weights, fonts=fonts)
-    imsave(file, pixels, format="png")
+    Image.fromarray(pixels).save(file, "PNG")
     return is_missing
 
 
