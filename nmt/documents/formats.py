@@ -6,8 +6,6 @@ of the package.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -42,18 +40,40 @@ class PlainText:
 Reader = Callable[[str, str], Document]  # of the text, and what messages call it
 
 
-def _by(module: str, reader: str, form: str | None = None) -> Reader:
-    """The reader of this folder's `module`, which for some formats is told the `form` and reports mistakes."""
+def _html(text: str, name: str) -> Document:
+    from nmt.documents.html import HtmlDocument
 
+    return HtmlDocument(text)
+
+
+def _markdown(text: str, name: str) -> Document:
+    from nmt.documents.markdown import Markdown
+
+    return Markdown(text)
+
+
+def _subtitles(form: str) -> Reader:
     def read(text: str, name: str) -> Document:
-        reads: Callable[..., Document] = getattr(import_module(f"nmt.documents.{module}"), reader)
-        return reads(text) if form is None else reads(text, name=name, form=form)
+        from nmt.documents.subtitles import Subtitles
+
+        return Subtitles(text, name=name, form=form)
 
     return read
 
 
-_html = _by("html", "HtmlDocument")
-_subtitles, _messages = partial(_by, "subtitles", "Subtitles"), partial(_by, "messages", "Messages")
+def _messages(form: str) -> Reader:
+    def read(text: str, name: str) -> Document:
+        from nmt.documents.messages import Messages
+
+        return Messages(text, name=name, form=form)
+
+    return read
+
+
+def _paragraphs(text: str, name: str) -> Document:
+    from nmt.documents.paragraphs import WrappedText
+
+    return WrappedText(text)
 
 
 class Kind(NamedTuple):
@@ -83,9 +103,9 @@ Format = Literal[
 ]
 FORMATS: dict[Format, Kind] = {
     "text": Kind(lambda text, name: PlainText(text)),
-    "paragraphs": Kind(_by("paragraphs", "WrappedText")),
+    "paragraphs": Kind(_paragraphs),
     "html": Kind(_html, (".html", ".htm", ".xhtml"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
-    "markdown": Kind(_by("markdown", "Markdown"), (".md", ".markdown")),
+    "markdown": Kind(_markdown, (".md", ".markdown")),
     "srt": Kind(_subtitles("srt"), (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
     "vtt": Kind(_subtitles("vtt"), (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
     "ass": Kind(_subtitles("ass"), (".ass", ".ssa"), first_line=r"\ufeff?\[Script Info\]"),

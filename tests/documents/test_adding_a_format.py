@@ -26,7 +26,7 @@ class Numbered:
 
 '''
 ADDITIONS = {  # the line before which they stand: what is added
-    "class Kind(NamedTuple):": READER.lstrip("\n"),
+    "def _html(text: str, name: str) -> Document:": READER.lstrip("\n"),
     '    "text": Kind(lambda text, name: PlainText(text)),': (
         '    "numbered": Kind(lambda text, name: Numbered(text), (".tab",), any_line=r"\\d+\\t"),\n'
     ),
