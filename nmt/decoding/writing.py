@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, EndLinks
+from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
 from nmt.data.words import (
     UNKNOWN_MARK,
@@ -45,12 +46,14 @@ from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.marks import Mark, Piece, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import as_given
-from nmt.decoding.text.segments import Segment
+from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import Replacement, replacements, with_replacements
 from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with_pieces, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
+
+_PERIODS = ".。।۔"
 
 
 class Translation(NamedTuple):
@@ -95,6 +98,8 @@ class Writer:
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
         together = zip(chain(*segments), hypotheses, strict=True)
+        hypotheses = [[self._as_title(segment, one) for one in several] for segment, several in together]
+        together = zip(chain(*segments), hypotheses, strict=True)
         pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
         for line, parts in zip(lines, segments, strict=True):
@@ -105,6 +110,16 @@ class Writer:
                 for segment in parts
             ]
             yield self._whole_line(written) if written else [self._nothing(line)]
+
+    def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
+        """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
+        if not segment.seen.in_capitals or SENTENCE_END.search(segment.seen.text):
+            return hypothesis
+        pieces = self.vocabularies.target.pieces(hypothesis.tokens)
+        length = len(pieces)
+        while length and pieces[length - 1].strip(WORD_START) in ("", *_PERIODS):
+            length -= 1
+        return hypothesis._replace(tokens=hypothesis.tokens[:length], totals=hypothesis.totals[:length])
 
     def _nothing(self, line: str) -> Translation:
         """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""

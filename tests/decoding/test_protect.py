@@ -12,6 +12,7 @@ from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
+from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
 SETS = PROTECTED
@@ -158,6 +159,29 @@ def test_capitals(translator: Translator) -> None:
     small, capitals = texts(translator, "Two men are reading", "TWO MEN ARE READING {Name}")
     assert capitals.removesuffix(" {Name}").replace("{Name} ", "") == small.upper()
     assert texts(translator, "NASA") == texts(translator, "NASA", protect=["placeholders"])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("TWO MEN NOW", "ZWEI MÄNNER"),
+        ("TWO MEN NOW {x}", "ZWEI MÄNNER {x}"),
+        ("TWO MEN NOW!", "ZWEI MÄNNER ."),
+        ("Two men now", "zwei Männer ."),
+    ],
+)
+def test_a_title_in_capitals_gets_no_period(tmp_path: Path, line: str, expected: str) -> None:
+    """From a model that always writes one; weights and scores are of what is left."""
+    source, target = ["Two", "men", "now!" if "!" in line else "now"], ["zwei", "Männer", "."]
+    save_known_model(path := tmp_path / "model.safetensors", source, target, [(0, 0), (1, 1), (2, 2)])
+    options = TranslationOptions(word_scores=True, alignments=True)
+    [[best]] = Translator.load(path).translate([line], options)
+    assert best.text == expected
+    assert best.word_scores is not None
+    assert best.word_scores.words == expected.split()
+    assert best.alignment is not None
+    assert best.alignment[:2] == [(0, 0), (1, 1)]
+    assert max(place for _, place in best.alignment) < len(expected.split())
 
 
 def test_one_switch_turns_it_off(translator: Translator) -> None:

@@ -24,7 +24,7 @@ LONGEST_SEGMENT = 250
 LONGEST_POSSIBLE_SEGMENT = 500
 """Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
 
-_SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』]*$")
+SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』]*$")
 # Scripts that write no space after a sentence; most subword models turn their ！ and ？ into ! and ?
 _WITHOUT_SPACES = re.compile(r"([。！？]|[\u3000-\u9fff][!?])[”’」』]*$")
 
@@ -147,6 +147,6 @@ def _quality(pieces: Sequence[str], cut: int) -> int:
     """How good a cut before piece `cut` is. 2: a sentence ends there, 1: a word, 0: neither."""
     before = "".join(pieces[max(cut - 3, 0) : cut])  # the end of a sentence may be several pieces: . " )
     starts_word = pieces[cut].startswith(WORD_START)
-    if _WITHOUT_SPACES.search(before) or (starts_word and _SENTENCE_END.search(before)):
+    if _WITHOUT_SPACES.search(before) or (starts_word and SENTENCE_END.search(before)):
         return 2
     return int(starts_word)
