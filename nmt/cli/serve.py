@@ -222,7 +222,7 @@ def _read_glossaries(texts: Sequence[str], problems: list[str], *, models: int) 
             problems.append(f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}")
         # A term that a line cannot have is not reported: the log would say what somebody has sent.
         with collected(problems):
-            glossaries.append((pair, read_glossary(path)))
+            glossaries.append((pair, read_glossary(path, languages=pair or (None, None))))
     return glossaries
 
 

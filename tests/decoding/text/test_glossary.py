@@ -1,11 +1,12 @@
 """Which terms occur in a text, and which files are glossaries."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from nmt.decoding.text.glossary import Glossary, count_words, read_glossary
-from nmt.errors import UserError
+from nmt.errors import InputWarning, UserError
 
 TERMS = {
     "dog": "Hund",
@@ -91,10 +92,8 @@ def test_a_file(tmp_path: Path) -> None:
                 "line 3: 'e' is to be ''; expected words",
             ],
         ),
-        (
-            "dog\tHund\nx\ty\ndog \tKöter",
-            ["line 3: 'dog' is to be 'Köter', and also 'Hund'; leave out one of the two"],
-        ),
+        ('dog\tHund\n"hot\tdog', ["line 2: not as in CSV: unexpected end of data"]),
+        ("dog;Hund\nhot;dog;Wurst", ["line 2: 3 columns; expected a term"]),
     ],
 )
 def test_mistakes_in_a_file(tmp_path: Path, text: str, messages: list[str]) -> None:
@@ -126,9 +125,76 @@ def test_how_often_a_text_has_a_phrase() -> None:
     assert [count_words(phrase, "Hot dog, HOT  dog; dogs") for phrase in ("hot dog", "dog", "cat")] == [2, 2, 0]
 
 
-def test_a_term_with_two_translations() -> None:
-    why = r"^glossary: 'hot  dog' is to be 'Hund', and also 'Wurst'; leave out one of the two$"
-    with pytest.raises(UserError, match=why):
-        Glossary({"hot dog": "Wurst", "hot  dog": "Hund"})
-    different = Glossary({"hot dog": "heiße  Wurst", "hot  dog": "heiße Wurst", "Hot dog": "Hund"})
-    assert translations(different, "hot dog, Hot dog") == ["heiße Wurst", "Hund"]
+def test_a_term_with_two_translations(tmp_path: Path) -> None:
+    """The first counts."""
+    glossary = Glossary({"hot dog": "heiße  Wurst", "hot  dog": "Wurst", "Hot dog": "Hund"})
+    assert translations(glossary, "hot dog, Hot dog") == ["heiße Wurst", "Hund"]
+    (path := tmp_path / "terms.tsv").write_text("dog\tHund\nx\ty\ndog \tKöter\nx\ty\n" + "y\t1\ny\t2\n" * 6)
+    with pytest.warns(InputWarning) as found:
+        glossary = read_glossary(path)
+    assert translations(glossary, "dog x y") == ["Hund", "y", "1"]
+    assert [str(one.message) for one in found] == [
+        f"{path}, line 3: 'dog' is to be 'Köter', and before 'Hund', which counts",
+        *(f"{path}, line {line}: 'y' is to be '2', and before '1', which counts" for line in (6, 8, 10, 12)),
+        f"{path}: 2 more terms have another translation",
+    ]
+
+
+DEEPL = "dog,Hund,en,de\n" + '"Mr. ""X"", PhD",Herr X,EN,DE\n'
+EXPORTED = {
+    "two languages": "Entry ID;Note;English;German;German info\n1;;dog;Hund;m\n2;a pet;cat;;\n\n3;;hot dog;Wurst;f\n",
+    "source and target": '"context","source","target"\n"a, b","dog","Hund"\n"","hot dog","Wurst"\n',
+    "with tabs": 'Term\tTranslation\tPart of speech\n"dog"\tHund\tnoun\nhot dog\tWurst\n',
+    "by the codes of many": "id|de-DE|fr|en_US\n1|Hund|chien|dog\n2|Wurst||hot dog\n",
+}
+
+
+@pytest.mark.parametrize("text", EXPORTED.values(), ids=EXPORTED)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_what_programs_export(tmp_path: Path, text: str, mark: str) -> None:
+    """With quotes, a byte order mark, and a header that says which columns count."""
+    (path := tmp_path / "terms").write_bytes((mark + text).replace("\n", "\r\n").encode())
+    glossary = read_glossary(path, languages=("en", "de"))
+    assert translations(glossary, "dog, cat, hot dog, id, term, source, English") == ["Hund", "Wurst"]
+
+
+def test_exported_without_a_header(tmp_path: Path) -> None:
+    (path := tmp_path / "terms.csv").write_text(f"# terms, of DeepL\n{DEEPL}")
+    assert translations(read_glossary(path), 'dog, Mr. "X", PhD') == ["Hund", "Herr X"]
+    path.write_text("in it\tdarin\nno, it is\tnein\n")
+    assert translations(read_glossary(path), "in it; no, it is") == ["darin", "nein"]
+
+
+def test_a_header_that_does_not_say_which_columns(tmp_path: Path) -> None:
+    (path := tmp_path / "terms.csv").write_text("en,de,fr\ndog,Hund,chien\n")
+    with pytest.raises(
+        UserError, match="line 1: a header, of en, de, fr; expected columns of two languages, or source"
+    ):
+        read_glossary(path)
+    assert translations(read_glossary(path, languages=("en", "fr")), "dog") == ["chien"]
+    with pytest.raises(UserError, match="expected columns of en and pl, or source and target"):
+        read_glossary(path, languages=("en", "pl"))
+    path.write_text("en,de\ndog,Hund\n")
+    assert translations(read_glossary(path), "dog") == ["Hund"]
+    assert translations(read_glossary(path, languages=("de", "en")), "Hund") == ["dog"]
+
+
+@pytest.mark.parametrize("text", ['"' + "a\tb\n" * 1000, '"\n' * 5, ",\n", "|||\n", "\t\n", '"",""\n'])
+def test_hostile_files(tmp_path: Path, text: str) -> None:
+    (path := tmp_path / "terms.csv").write_text(text)
+    with pytest.raises(UserError, match=str(path)):
+        read_glossary(path)
+
+
+@pytest.mark.slow
+def test_a_million_terms(tmp_path: Path) -> None:
+    """In proportion: some 15 µs each, and no more for a line than with a few."""
+    path = tmp_path / "terms.tsv"
+    path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(1_000_000)))
+    began = time.process_time()
+    glossary = read_glossary(path)
+    assert time.process_time() - began < 100
+    began = time.process_time()
+    for _ in range(1000):
+        assert translations(glossary, "Term 77 of ours, and term 999999 of ours") == ["Begriff 77", "Begriff 999999"]
+    assert time.process_time() - began < 5
