@@ -1,6 +1,7 @@
 """A model file with random weights that translates nonsense into nonsense in no time, and text for it."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -23,7 +24,7 @@ def text(lines: int) -> str:
     return "".join(f"{line}\n" for line in texts)
 
 
-def save_random_model(path: Path, *, seed: int = 1) -> Path:
+def save_random_model(path: Path, *, seed: int = 1, symbols: Sequence[str] = ()) -> Path:
     """Write the model, whose configuration asks for beams of 3; returns its path."""
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
@@ -39,9 +40,10 @@ def save_random_model(path: Path, *, seed: int = 1) -> Path:
         }
     )
     subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": SIZE}))
+    subwords = subwords.with_symbols(symbols)
     torch.manual_seed(seed)
-    network = build_model(config.model, source_size=SIZE, target_size=SIZE)
+    network = build_model(config.model, source_size=subwords.size, target_size=subwords.size)
     for weight in network.parameters():
         weight.data *= 3  # so that translations differ from line to line
-    save_model(path, ModelFile(config, network.state_dict(), subwords.model, subwords.model, (SIZE, SIZE), {}))
+    save_model(path, ModelFile(config, network.state_dict(), subwords.model, subwords.model, (subwords.size,) * 2, {}))
     return path

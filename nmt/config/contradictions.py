@@ -73,6 +73,12 @@ def _data(config: Config, problems: Problems) -> None:
         if files.tag in PIECES:
             message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
             problems.append(problem_at(f"data.train.{index}.tag", message))
+    if config.data.placeholders is not None:
+        aligned = any(pair.alignments for pair in train.values())
+        key = "data.train.alignments" if aligned else "subwords.joiner"
+        if aligned or config.subwords.joiner is not None:
+            message = f"contradicts {key}, which is of the words as they are; remove one of them"
+            problems.append(problem_at("data.placeholders", message))
     most, ratio = config.data.max_length, config.data.max_length_ratio
     if ratio is not None and ratio >= most:  # that of a pair with one piece on one side
         message = f"{ratio:g} has no effect: with data.max_length: {most} no pair has a larger ratio"
@@ -323,15 +329,20 @@ def _rates(config: Config, problems: Problems) -> None:
 
 def _fine_tuning(config: Config, problems: Problems) -> None:
     training = config.training
-    is_new = training.vocabulary == "new"  # where it is extended, only tags are new, which no target has
+    has_symbols = config.data.placeholders is not None or bool(config.subwords.symbols)
+    is_new = training.vocabulary == "new" or (training.vocabulary == "extended" and has_symbols)  # that of the target
     if training.vocabulary != "same" and "embeddings" in training.freeze:
         message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
         problems.append(problem_at("training.vocabulary", message))
     elif is_new and config.model.tie_embeddings == "none" and "decoder" in training.freeze:
-        message = "new contradicts training.freeze: decoder, whose output layer has to learn the new pieces"
+        learns = "whose output layer has to learn the new pieces"
+        message = f"{training.vocabulary} contradicts training.freeze: decoder, {learns}"
         problems.append(problem_at("training.vocabulary", message))
-    if training.vocabulary == "extended" and not any(files.tag for files in config.data.train):
-        message = "extended has no effect without a tag in data.train, which is what it adds; remove it"
+    if training.vocabulary == "extended" and not has_symbols and not any(files.tag for files in config.data.train):
+        message = (
+            "extended has no effect without what it adds, a tag in data.train, data.placeholders, or subwords.symbols; "
+            "remove it"
+        )
         problems.append(problem_at("training.vocabulary", message))
     if set(training.freeze) == set(RateFactors.model_fields):  # the same parts
         message = "names every part, so nothing is left to train; leave out one of them"

@@ -22,6 +22,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from nmt.errors import nearest
+
 
 class NameOf(NamedTuple):
     """A key whose value names a member of a family, such as "score".
@@ -62,6 +64,8 @@ def _pattern(text: str) -> str:
     """Refuse what is neither the name of patterns nor a regular expression of what is to be kept alone."""
     if text in PROTECTED:
         return text
+    if text.isalpha() and (name := nearest(text, PROTECTED)):
+        raise ValueError(f"{text!r} is none of {', '.join(PROTECTED)}; nearest: {name}; as a pattern: '(?:{text})'")
     if _written_out(text) > _MOST_WRITTEN_OUT or _VERBOSE.search(text):
         raise ValueError(f"must not repeat anything more than {_MOST_WRITTEN_OUT:,} times, or have (?x)")
     try:
@@ -106,6 +110,7 @@ PositionLogit = Literal["scaled", "unscaled"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 SentenceMetric = Literal["bleu", "chrf"]
 PROTECTED = ("placeholders", "addresses", "symbols", "numbers")  # see `nmt.decoding.text.protect`
+MOST_PLACEHOLDERS = 9  # of a sentence; see `nmt.data.placeholders`
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
 EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
@@ -237,6 +242,13 @@ class WatchedFiles(ParallelFiles):
     """What the measurements of this corpus are called: old.loss, old.bleu, … for the name old."""
 
 
+class Placeholders(Section):
+    share: float = Field(default=0.1, gt=0.0, le=1.0)
+    """Share of the training pairs that get them, where both sides have a word in common."""
+    count: int = Field(default=3, ge=1, le=MOST_PLACEHOLDERS)
+    """The most that a sentence may have; so many symbols are added to the vocabularies."""
+
+
 class DataConfig(Section):
     source_language: str = Field(min_length=1)
     """Name of the source language, such as en."""
@@ -252,6 +264,9 @@ class DataConfig(Section):
     """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
     """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
+    placeholders: Placeholders | None = None
+    """Symbols for words, numbers, and names that both sides of a training pair have alike, such as ⟦1⟧, or beside them
+    (Post et al. 2019), so that a translation can show the model where something stands that is kept; null: none."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
@@ -298,6 +313,8 @@ class SubwordsConfig(Section):
     )
     """How a piece of text that was cut beforehand ends if the next one continues it, such as "@@" (subword-nmt).
     Requires vocabularies."""
+    symbols: list[Annotated[str, Field(pattern=r"^[^\s▁]{1,40}$")]] = []
+    """Words of one's own that become a piece each, in addition to `size`, and are never cut."""
     sampling: SubwordSampling | None = None
     """Subword regularization: segment training sentences at random, differently in every epoch; null: off."""
 
@@ -743,8 +760,8 @@ class TrainingConfig(Section):
     rate_factors: RateFactors = RateFactors()
     """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
     vocabulary: Literal["same", "extended", "new"] = "same"
-    """The vocabularies after --init-from. same: those of the model; extended: with the tags of data.train added; new:
-    those of `subwords`."""
+    """The vocabularies after --init-from. same: those of the model; extended: with the symbols of the data and of
+    `subwords` added; new: those of `subwords`."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

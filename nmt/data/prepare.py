@@ -7,7 +7,8 @@ and warnings about a corpus appear at every start, also when it is in the cache.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, repeat
+from functools import partial
+from itertools import chain, islice, repeat, starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from nmt.config.schema import (
     VOCABULARIES,
     Config,
     ParallelFiles,
+    Placeholders,
     SubwordsConfig,
     TrainingFiles,
     existing_models,
@@ -24,6 +26,7 @@ from nmt.data.alignments import check_alignments
 from nmt.data.cache import Log, built, cache_key, reused
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unchanged
 from nmt.data.lint import Read, fault_warnings
+from nmt.data.placeholders import PLACEHOLDERS, with_placeholders
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError, collected, refuse
@@ -49,9 +52,9 @@ class Prepared(NamedTuple):
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
     """Check the corpora, train or load the subword models and encode the corpora, reusing whatever the cache has.
 
-    `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the tags of the corpora,
-    unless training.vocabulary is extended. Models that are trained or named get them. `log` receives a line for each
-    result, and for each fault of the corpora that can hardly be meant.
+    `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the symbols of the
+    configuration, unless training.vocabulary is extended. Models that are trained or named get them. `log` receives a
+    line for each result, and for each fault of the corpora that can hardly be meant.
 
     Raises:
         UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
@@ -71,7 +74,7 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
     vocabularies = vocabularies or existing_vocabularies(config.subwords, log)
     if vocabularies is None:
         vocabularies = _trained_vocabularies(config.subwords, train, cache, log)
-    vocabularies = _with_tags(vocabularies, config.data.train, may_grow=may_grow, log=log)
+    vocabularies = _with_symbols(vocabularies, config, may_grow=may_grow, log=log)
     _check_sampling(config.subwords, vocabularies)
 
     def encoded(name: str, corpora: Sequence[_Corpus], filters: Filters | None, with_text: bool) -> PairedIds:
@@ -98,6 +101,7 @@ class _Corpus(NamedTuple):
     files: ParallelFiles
     hashes: dict[Path, str]  # of source, target, and alignments
     lines: int
+    placeholders: Placeholders | None = None
 
     @property
     def tag(self) -> str | None:
@@ -112,8 +116,10 @@ class _Corpus(NamedTuple):
         return lines if self.tag is None else map(_behind_tag, lines)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """The pairs of lines to encode, with the tag."""
+        """The pairs of lines to encode, with placeholders and the tag."""
         pairs = read_pairs(self.files.source, self.files.target)
+        if self.placeholders is not None:
+            pairs = starmap(partial(with_placeholders, settings=self.placeholders), pairs)
         if self.tag is None:
             return pairs
         return ((f"{self.tag} {source}" if _is_visible(source) else source, target) for source, target in pairs)
@@ -161,7 +167,8 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
         _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines)
         for pair, lines in zip(files.values(), found["lines"], strict=True)
     ]
-    return corpora[: len(data.train)], corpora[len(data.train) :]
+    train = [corpus._replace(placeholders=data.placeholders) for corpus in corpora[: len(data.train)]]
+    return train, corpora[len(data.train) :]
 
 
 def _paths(files: ParallelFiles) -> list[Path]:
@@ -261,33 +268,46 @@ def _trained_on(
     return subwords
 
 
-def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may_grow: bool, log: Log) -> Vocabularies:
-    """The vocabularies with the tags of the corpora among the source pieces.
+def _with_symbols(vocabularies: Vocabularies, config: Config, *, may_grow: bool, log: Log) -> Vocabularies:
+    """The vocabularies with the symbols of the configuration, and the tags of the corpora among the source pieces.
 
-    Raises UserError for a tag that cannot be one, or, unless they `may_grow`, that is none of their pieces.
+    Raises UserError for a symbol that cannot be one, or, unless they `may_grow`, that is none of their pieces.
     """
-    source, is_joint = vocabularies.source, vocabularies.target is vocabularies.source
-    problems: list[str] = []
-    places: dict[str, str] = {}  # of the first corpus with a tag
-    for index, files in enumerate(train):
+    places = {symbol: f"subwords.symbols.{index}" for index, symbol in enumerate(config.subwords.symbols)}
+    if config.data.placeholders is not None:
+        places |= dict.fromkeys(PLACEHOLDERS[: config.data.placeholders.count], "data.placeholders")
+    of_source = dict(places)
+    for index, files in enumerate(config.data.train):
         if files.tag is not None:
-            places.setdefault(files.tag, f"data.train.{index}.tag")
-    for tag, place in places.items():
+            of_source.setdefault(files.tag, f"data.train.{index}.tag")
+    if vocabularies.target is vocabularies.source:
+        joint = _grown(vocabularies.source, of_source, "joint", may_grow, log)
+        return Vocabularies(joint, joint)
+    return Vocabularies(
+        _grown(vocabularies.source, of_source, "source", may_grow, log),
+        _grown(vocabularies.target, places, "target", may_grow, log),
+    )
+
+
+def _grown(subwords: Subwords, places: Mapping[str, str], side: str, may_grow: bool, log: Log) -> Subwords:
+    """The subwords with symbols, of which `places` says where the configuration has them."""
+    problems: list[str] = []
+    for symbol, place in places.items():
         try:
-            grown = source.with_symbols([tag])
+            grown = subwords.with_symbols([symbol])
         except ValueError as error:
             problems.append(f"{place}: {error}")
             continue
-        if grown is not source and not may_grow:
+        if grown is not subwords and not may_grow:
             problems.append(
-                f"{place}: {tag} is no symbol of the source vocabulary of the model to start from; "
+                f"{place}: {symbol} is no symbol of the {side} vocabulary of the model to start from; "
                 "training.vocabulary: extended adds it"
             )
-        elif grown is not source:
-            log(f"subwords: {tag} added to the {'joint' if is_joint else 'source'} pieces")
-            source = grown
+        elif grown is not subwords:
+            log(f"subwords: {symbol} added to the {side} pieces")
+            subwords = grown
     refuse(problems)
-    return Vocabularies(source, source if is_joint else vocabularies.target)
+    return subwords
 
 
 def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
@@ -315,8 +335,9 @@ def _encoded(
 ) -> PairedIds:
     """The token ids of corpora, one after the other."""
     models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
-    tags = [corpus.tag for corpus in corpora]
-    key = cache_key([_VERSION, [list(corpus.hashes.values()) for corpus in corpora], tags, models, filters, with_text])
+    symbols = [(corpus.tag, corpus.placeholders and corpus.placeholders.model_dump()) for corpus in corpora]
+    hashes_of_corpora = [list(corpus.hashes.values()) for corpus in corpora]
+    key = cache_key([_VERSION, hashes_of_corpora, symbols, models, filters, with_text])
     entry = cache / "ids" / key
     ids, how = reused(entry, PairedIds, log), "reused"
     if ids is None:

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[at
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.corpus import unreadable
+from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.segmentation import DAMAGED, WORD_START, Segmenter, read_model
 from nmt.data.vocabulary import joiner_of, read_vocabulary, word_model
 from nmt.errors import UserError
@@ -161,6 +162,12 @@ class Subwords:
                 pieces[text] = model.pieces.add(piece=text, type=kinds.USER_DEFINED)
             has_changed = True
         return Subwords(model.SerializeToString()) if has_changed else self
+
+    @cached_property
+    def placeholders(self) -> list[int]:
+        """The ids of ⟦1⟧, ⟦2⟧ … as far as they are pieces; see `nmt.data.placeholders`."""
+        pieces = takewhile(lambda ids: len(ids) == 1 and UNKNOWN not in ids, map(self.encode, PLACEHOLDERS))
+        return [ids[0] for ids in pieces]
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.

@@ -148,8 +148,8 @@ class Reader:
         """The segments of each line; one of which something is required is not without pieces, if it is not blank."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
         as_given = self.options.forbidden_as_written  # what is written in capitals afterwards may be forbidden
-        recased = [not (required or as_given) for required in requires]
-        of_lines = [self._seen(line, language, recased=one) for line, one in zip(lines, recased, strict=True)]
+        freely = [not (required or as_given) for required in requires]
+        of_lines = [self._seen(line, language, freely=one) for line, one in zip(lines, freely, strict=True)]
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []
         for number, (line, of_line) in enumerate(of_lines, first):
@@ -158,7 +158,7 @@ class Reader:
             unknown = [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]
             required = requires[number - first]
             if unknown:
-                known, of_known = self._seen(line.text, language, recased=recased[number - first], unknown=unknown)
+                known, of_known = self._seen(line.text, language, freely=freely[number - first], unknown=unknown)
                 pieces_known = source.encode_batch([seen.text for seen in of_known])
                 if any(pieces_known) or not required:
                     line, of_line, pieces = known, of_known, pieces_known
@@ -184,7 +184,7 @@ class Reader:
         self.doubts.note(is_long=is_long, unknown="".join("".join(unknown).split()))
 
     def _seen(
-        self, line: str, language: str | None, *, recased: bool, unknown: Sequence[Span] = ()
+        self, line: str, language: str | None, *, freely: bool, unknown: Sequence[Span] = ()
     ) -> tuple[Line, list[Seen]]:
         """The line with its sentences, or as one of them, and what the model sees of each; a blank one has none.
 
@@ -208,7 +208,7 @@ class Reader:
             together.append(Sentence(line[start:stop], start))
             has_words = some
         bounds = [(sentence.start, sentence.start + len(sentence.text)) for sentence in together]
-        of_line = [self.sight.seen(line, *span, kept, recased=recased) for span in bounds]
+        of_line = [self.sight.seen(line, *span, kept, freely=freely) for span in bounds]
         return Line(line, together), of_line
 
     @cached_property

@@ -98,7 +98,7 @@ class Writer:
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
         together = zip(chain(*segments), hypotheses, strict=True)
-        hypotheses = [[self._as_title(segment, one) for one in several] for segment, several in together]
+        hypotheses = [[self._cleaned(segment, one) for one in several] for segment, several in together]
         together = zip(chain(*segments), hypotheses, strict=True)
         pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
@@ -111,6 +111,10 @@ class Writer:
             ]
             yield self._whole_line(written) if written else [self._nothing(line)]
 
+    def _cleaned(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
+        """Without what has to go before it is written."""
+        return self._as_title(segment, self._with_own_placeholders(segment, hypothesis))
+
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
         if not segment.seen.in_capitals or SENTENCE_END.search(segment.seen.text):
@@ -120,6 +124,21 @@ class Writer:
         while length and pieces[length - 1].strip(WORD_START) in ("", *_PERIODS):
             length -= 1
         return hypothesis._replace(tokens=hypothesis.tokens[:length], totals=hypothesis.totals[:length])
+
+    def _with_own_placeholders(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis without the placeholders that it does not have as often as its source, where none is required.
+
+        So each that is left stands for one thing that is kept, and has its place.
+        """
+        source, target = (side.placeholders for side in self.vocabularies)
+        counts, tokens = Counter(hypothesis.tokens), hypothesis.tokens
+        wrong = {own for given, own in zip(source, target, strict=False) if segment.source.count(given) != counts[own]}
+        wrong -= set(segment.required)
+        if not wrong & counts.keys():
+            return hypothesis
+        stays = [token not in wrong for token in tokens]
+        totals = list(compress(hypothesis.totals, stays))
+        return hypothesis._replace(tokens=list(compress(tokens, stays)), totals=totals)
 
     def _nothing(self, line: str) -> Translation:
         """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""
@@ -140,7 +159,7 @@ class Writer:
         needed = [
             self.options.alignments
             or self._replaces_unknown(segment, hypothesis)
-            or (bool(segment.seen.marks) and self.scorer.without_attention is None)
+            or (self._has_marks_to_place(segment, hypothesis) and self.scorer.without_attention is None)
             for segment, hypothesis in pairs
         ]
         if not any(needed):
@@ -155,6 +174,11 @@ class Writer:
             )
         )
         return [next(forced).weights if needs else None for needs in needed]
+
+    def _has_marks_to_place(self, segment: Segment, hypothesis: Hypothesis) -> bool:
+        """Whether there are marks besides those whose placeholders the hypothesis has."""
+        written = sum(map(hypothesis.tokens.count, self.vocabularies.target.placeholders))
+        return len(segment.seen.marks) > written
 
     def _words(self, segment: Segment) -> tuple[PieceWords, PieceWords]:
         """The words of the segment's line, and finer ones; the same where there are none."""
@@ -299,7 +323,10 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     marks, tags, places = [], [], []
     for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
         content = LINE_END.sub(" ", segment.line.text[start:stop])
-        if mark.instead is None:
+        is_there = False
+        if mark.instead is None and mark.start < mark.stop:
+            mark = _instead_of(seen.text[mark.start : mark.stop], text, mark, content)
+        elif mark.instead is None:
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there
         else:
@@ -310,6 +337,15 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
             tags.append((content, ""))
             places.append((start, stop))
     return marks, tags, places
+
+
+def _instead_of(placeholder: str, text: str, mark: Mark, content: str) -> Mark:
+    """The mark for what is kept: instead of its placeholder in the text, or, without it, as one that the model did not
+    see."""
+    place = text.find(placeholder)
+    if place < 0:
+        return mark._replace(start=mark.stop)
+    return mark._replace(instead=content, replaces=(place, place + len(placeholder)))
 
 
 def _shown(text: str, seen: Seen) -> str:

@@ -118,7 +118,8 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
     With training.vocabulary: new, the subword settings are those of `config`. Subword sampling belongs to training, so
-    `config` alone decides it. Embeddings start from no file, and are frozen by `training.freeze` alone.
+    `config` alone decides it, and further symbols. Embeddings start from no file, and are frozen by `training.freeze`
+    alone.
     """
     theirs, subwords = origin.model.config, config.subwords
     model = _merged(config.model, theirs.model)
@@ -129,8 +130,8 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
         if dotted(problem.path) not in same
     ]
     if config.training.vocabulary != "new":
-        differing += _disagreements(subwords, theirs.subwords, ("subwords",), {"sampling"})
-        subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
+        differing += _disagreements(subwords, theirs.subwords, ("subwords",), {"sampling", "symbols"})
+        subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling, "symbols": subwords.symbols})
     fixed = f"; --init-from {origin.path} cannot change it"
     problems = [problem._replace(message=f"{problem.message}{fixed}") for problem in differing]
     embeddings = config.model.embeddings

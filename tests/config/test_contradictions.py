@@ -62,6 +62,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "<s> is one of the special symbols",
         ),
         (FILTERED % "max_length: 50, max_length_ratio: 50", "data.max_length_ratio", "50 has no effect"),
+        (
+            FILTERED % "placeholders: {}" + "\nsubwords: {vocabulary: v, joiner: '@@'}",
+            "data.placeholders",
+            "contradicts sub",
+        ),
         # subword models that are given
         (
             "subwords: {model: m, source_model: s}",

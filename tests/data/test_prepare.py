@@ -461,6 +461,33 @@ def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
     assert sizes == [4 + len(words) + 1] * 2
 
 
+def test_placeholders_and_symbols(folder: Path) -> None:
+    """They are pieces of both sides; only training pairs have placeholders, and as the configuration says."""
+    (folder / "train.en").write_text("".join(f"one {n} a\n" for n in range(9)), encoding="utf-8")
+    (folder / "train.de").write_text("".join(f"{n} zwei\n" for n in range(9)), encoding="utf-8")
+    settings = {"subwords__size": 24, "subwords__joint": False, "subwords__symbols": ["<x>", "%s"]}
+    folders = set()
+    for share in (1.0, 0.5, 1.0):
+        prepared = run(folder, **settings, data__placeholders={"share": share, "count": 2})
+        source, target = prepared.vocabularies
+        assert source.pieces(range(24, source.size)) == target.pieces(range(24, target.size))
+        assert source.pieces(range(24, source.size)) == ["▁<x>", "▁%s", "▁⟦1⟧", "▁⟦2⟧"]
+        counts = [
+            (prepared.train.source(row).tolist().count(26), prepared.train.target(row).tolist().count(26))
+            for row in range(9)
+        ]
+        assert set(counts) == {(1, 1)} if share == 1.0 else {(0, 0), (1, 1)}
+        folders.add(prepared.train.folder)
+    assert len(folders) == 2
+    with pytest.raises(UserError, match=r"^data\.placeholders: ⟦1⟧ is no symbol of the source vocabulary of the model"):
+        prepare(
+            config(folder, data__placeholders={}),
+            cache=folder / "cache",
+            log=[].append,
+            vocabularies=run(folder, subwords__size=24, subwords__joint=False).vocabularies,
+        )
+
+
 def test_links_of_tagged_sources(folder: Path) -> None:
     words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
     changes = with_alignments(folder, LINKS)
@@ -480,7 +507,7 @@ def test_a_tag_that_the_given_vocabulary_lacks(folder: Path) -> None:
     plain = run(folder).vocabularies
     tagged = config(folder, **two_corpora(folder, tag="<BT>"))
     with pytest.raises(
-        UserError, match=r"^data\.train\.1\.tag: <BT> is no symbol of the source vocabulary of the model"
+        UserError, match=r"^data\.train\.1\.tag: <BT> is no symbol of the joint vocabulary of the model"
     ):
         prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=plain)
     grown = prepare(

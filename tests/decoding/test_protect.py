@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import PROTECTED, DecodingConfig
+from nmt.data.placeholders import PLACEHOLDERS
 from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection
 from nmt.decoding.translator import TranslationOptions, Translator
@@ -22,6 +23,13 @@ SETS = PROTECTED
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     """A hostile one: with random weights."""
     return Translator.load(save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """One as hostile that knows two placeholders, and writes them anywhere."""
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    return Translator.load(save_random_model(path, symbols=PLACEHOLDERS[:2]))
 
 
 def test_the_sets_are_those_of_the_configuration() -> None:
@@ -57,6 +65,14 @@ def test_what_is_kept(line: str, expected: list[str]) -> None:
 def test_numbers_and_own_patterns() -> None:
     assert kept("in 1,984.5 of A4 at -3%", "numbers") == ["1,984.5", "-3%"]
     assert kept("order ART-77, now", r"ART-\d+") == ["ART-77"]
+
+
+def test_the_name_of_a_set_that_is_mistyped() -> None:
+    with pytest.raises(
+        UserError, match=r"'numbres' is none of placeholders, .*; nearest: numbers; as a pattern: '\(\?:"
+    ):
+        TranslationOptions(protect=["numbres"])
+    assert kept("Numb numbres", "(?:numbres)") == ["numbres"]
 
 
 @pytest.mark.parametrize(
@@ -107,16 +123,23 @@ WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "\u00ad")
 
 @settings(deadline=None, max_examples=40)
 @given(
-    st.lists(st.sampled_from((*SPANS, *WORDS)), min_size=1, max_size=9), st.sampled_from([False, "en"]), st.booleans()
+    st.lists(st.sampled_from((*SPANS, *WORDS)), min_size=1, max_size=9),
+    st.sampled_from([False, "en"]),
+    st.booleans(),
+    st.booleans(),
 )
 def test_everything_stands_in_the_translation_once(
-    translator: Translator, words: list[str], split: bool | str, aligns: bool
+    translator: Translator, trained: Translator, words: list[str], split: bool | str, aligns: bool, knows: bool
 ) -> None:
     line = " ".join(words)
+    translator = trained if knows else translator
     if split:
         pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
-    options = TranslationOptions(split_sentences=split, alignments=aligns, beam_size=2)
+    options = TranslationOptions(split_sentences=split, alignments=aligns, beam_size=2, word_scores=True)
     [[best]] = translator.translate([line], options)
+    assert "⟦" not in best.text
+    assert best.word_scores is not None
+    assert best.word_scores.words == best.text.split()
     for span in SPANS:
         assert best.text.count(span) == words.count(span), (line, best.text)
     if aligns:
@@ -126,6 +149,26 @@ def test_everything_stands_in_the_translation_once(
         for word, place in best.alignment:
             if target[place] in SPANS[:-1]:
                 assert source[word] == target[place]
+
+
+@pytest.mark.parametrize(
+    ("target", "links", "line", "expected"),
+    [
+        (["ein", "Hund", "⟦1⟧", "."], [(0, 0), (2, 1), (1, 2), (3, 3)], "a {x} dog .", "ein Hund {x} ."),
+        (["ein", "Hund", "."], [(0, 0), (2, 1), (3, 2)], "a {x} dog .", "ein {x} Hund ."),
+        (["ein", "Hund", "⟦1⟧", "."], [(0, 0), (2, 1), (1, 2), (3, 3)], "a ⟦1⟧ dog .", "ein Hund ⟦1⟧ ."),
+    ],
+)
+def test_what_is_kept_stands_where_its_placeholder_does(
+    tmp_path: Path, target: list[str], links: list[tuple[int, int]], line: str, expected: str
+) -> None:
+    """Or, where the model does not write that, beside what it stood beside."""
+    save_known_model(tmp_path / "model", ["a", "⟦1⟧", "dog", "."], target, links)
+    [[best]] = Translator.load(tmp_path / "model").translate([line], TranslationOptions(alignments=True))
+    assert best.text == expected
+    place = best.text.split().index(line.split()[1])
+    assert best.alignment is not None
+    assert (1, place) in best.alignment
 
 
 @pytest.mark.parametrize("line", ["---", "42", "1.", "😀", "{name}", "a@b.org, %s", "  ★  ", "…", "Собака"])

@@ -5,7 +5,8 @@ Whatever goes with a line and must be in its translation is a mark with a rule:
 - one that encloses words, such as a tag of HTML, encloses the words that attend to those;
 - one that encloses none, such as a line break, an address, or a placeholder, which the model has not seen, stands where
   the words around it are translated, with the white space that it had;
-- one with a text `instead`, such as a term of a glossary, takes the place of the words that attend to its own.
+- one with a text `instead`, such as a term of a glossary, takes the place of the words that attend to its own, or of
+  what it `replaces`, such as the placeholder that a model has written for it.
 
 Two steps: `_Placing` chooses for each mark a span of the translation, and `pieces` writes. Words are first divided into
 atoms: runs of letters and digits, and signs, each by itself. Letters attend as their word does; a sign attends to the
@@ -67,7 +68,8 @@ class Mark(NamedTuple):
     before: bool = False  # whether there was white space before it, and after it; only where it encloses nothing
     after: bool = False
     breaks: bool = False  # whether words need no white space where it stands between them, as at a line break
-    instead: str | None = None  # what takes the place of the words that are aligned with it
+    instead: str | None = None  # what takes the place of the words that are aligned with it, or of what it `replaces`
+    replaces: Range | None = None  # characters of the translation
 
 
 class Piece(NamedTuple):
@@ -364,10 +366,13 @@ class _Placing:
 
     def _choose_runs(self, node: int, children: Sequence[int]) -> None:
         first, last = self.ranges[node]
+        for child in children:
+            if (place := self.marks[child].replaces) is not None:
+                self._hold(child, self.target.between(*place))
         totals = self.attention.totals
         inside: dict[int, dict[int, float]] = {}
         for child in children:
-            attending = self.attention.to(*self.enclosed[child])
+            attending = self.attention.to(*self.enclosed[child]) if child not in self.ranges else {}
             if attending := {atom: weight for atom, weight in attending.items() if first <= atom < last}:
                 inside[child] = attending
         sizes = {
@@ -378,10 +383,12 @@ class _Placing:
             run = self._best_run(node, inside[child])
             if run is None:
                 continue
-            start, stop = self._with_edges(child, node, run)
-            self.ranges[child] = start, stop
-            self.holder[start:stop] = [child] * (stop - start)
-            self.spans[child] = self.target.spans[start][0], self.target.spans[stop - 1][1]
+            self._hold(child, self._with_edges(child, node, run))
+
+    def _hold(self, child: int, run: Range) -> None:
+        start, stop = self.ranges[child] = run
+        self.holder[start:stop] = [child] * (stop - start)
+        self.spans[child] = self.target.spans[start][0], self.target.spans[stop - 1][1]
 
     def _best_run(self, node: int, inside: dict[int, float]) -> Range | None:
         """The run of atoms with the largest sum of scores; of equals the longest, then the first.

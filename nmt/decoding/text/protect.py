@@ -16,6 +16,7 @@ from typing import NamedTuple
 import regex
 
 from nmt.data.corpus import excerpt
+from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, Span
 from nmt.decoding.text.glossary import Glossary
@@ -83,7 +84,7 @@ class Seen(NamedTuple):
 
     text: str
     places: Sequence[int]  # of each of its characters in the line
-    marks: Sequence[Mark] = ()  # what is kept, and the terms of a glossary, by the characters of the text
+    marks: Sequence[Mark] = ()  # what is kept, perhaps as a placeholder, and terms of a glossary, by characters of it
     kept: Sequence[Span] = ()  # what each mark stands for in the line
     in_capitals: bool = False  # whether the line has it in capitals
 
@@ -100,7 +101,7 @@ class Seen(NamedTuple):
         return text.upper() if self.in_capitals else text
 
     def terms(self) -> list[Span]:
-        """Where the text has terms of a glossary."""
+        """Where the text has terms of a glossary, and placeholders."""
         return [(mark.start, mark.stop) for mark in self.marks if mark.start < mark.stop]
 
     def part(self, start: int, stop: int) -> "Seen":
@@ -218,6 +219,7 @@ class Sight:
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
+        self.placeholders = PLACEHOLDERS[: len(subwords.placeholders)]
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -245,8 +247,11 @@ class Sight:
             return True
         return any(_LETTER.search(line, *span) for span in _between(_inside(kept, start, stop), start, stop))
 
-    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span], *, recased: bool = True) -> Seen:
-        """The sentence [start, stop) of a line of which this is `kept`; `recased`: capitals are shown as a sentence."""
+    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span], *, freely: bool = True) -> Seen:
+        """The sentence [start, stop) of a line of which this is `kept`.
+
+        `freely`: capitals are shown as a sentence, and placeholders that the model knows for what is kept.
+        """
         if self.protection is None:
             return self._with_terms(unprotected(line, start, stop))
         if not self.has_words(line, start, stop, kept):
@@ -254,8 +259,9 @@ class Sight:
         kept = _inside(kept, start, stop)
         if self.protection.around:
             kept = joined_spans([*kept, *_around(line, start, stop)], line)
-        seen = self._with_terms(self._shown(line, start, stop, kept))
-        if recased and seen.text.isupper() and sum(map(str.isalpha, seen.text)) >= CAPITALS:
+        placeholders = [one for one in self.placeholders if freely and one not in line]
+        seen = self._with_terms(self._shown(line, start, stop, kept, placeholders))
+        if freely and seen.text.isupper() and sum(map(str.isalpha, seen.text)) >= CAPITALS:
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
 
@@ -276,13 +282,14 @@ class Sight:
         spans = zip(ids, self.subwords.spans(seen.text), strict=True)
         return [(start, stop) for piece, (start, stop) in spans if piece == UNKNOWN and start < stop]
 
-    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
-        """The sentence without what is kept, and with marks where it was."""
+    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span], placeholders: Sequence[str]) -> Seen:
+        """The sentence without what is kept, and with marks, or placeholders while there are any, where it was."""
         if not kept and not _INVISIBLE.search(line, start, stop):
             return unprotected(line, start, stop)
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
+        left = iter(placeholders)
         for number, (first, last) in enumerate(_between(kept, start, stop)):
             if number and (not text or text[-1].isspace()):  # one space where two would be
                 while first < last and line[first].isspace():
@@ -296,15 +303,26 @@ class Sight:
             if number < len(kept):
                 gap = kept[number]
                 before, after = line[gap[0] - 1 : gap[0]], line[gap[1] : gap[1] + 1]
-                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace()))
-                if before and after and _WORD.match(before) and _WORD.match(after):  # two words, which it parted
+                is_word = (not text or text[-1].isspace()) and self._stands_for_word(line, start, stop, gap)
+                placeholder = next(left, "") if is_word else ""
+                end = len(text) + len(placeholder)
+                marks.append(Mark(len(text), end, before=before.isspace(), after=after.isspace()))
+                text += placeholder
+                places += [gap[0] if more else gap[1] - 1 for more in reversed(range(len(placeholder)))]
+                parts_words = not placeholder and before and after and _WORD.match(before) and _WORD.match(after)
+                if parts_words:
                     text.append(" ")
                     places.append(gap[0])
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
-        ends = [min(mark.start, len(text)) for mark in marks]
-        marks = [mark._replace(start=end, stop=end) for mark, end in zip(marks, ends, strict=True)]
+        marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
         return Seen("".join(text), places, marks, list(kept))
+
+    def _stands_for_word(self, line: str, start: int, stop: int, kept: Span) -> bool:
+        """Whether what is kept of the sentence [start, stop) is written as a word, and no sign around it."""
+        after = line[kept[1] : min(kept[1] + 1, stop)]
+        is_apart = not after.strip() if self.subwords.of_words else not _WORD.match(after)
+        return is_apart and ((start < kept[0] and kept[1] < stop) or _LETTER.search(line, *kept) is not None)
 
     def _is_hidden(self, line: str, place: int) -> bool:
         """Whether nobody sees a character, and the vocabulary lacks it.
@@ -335,7 +353,8 @@ class Sight:
         """The sentence with marks for the terms of the glossary."""
         if self.glossary is None:
             return seen
-        terms = self.glossary.occurrences(seen.text)
+        placeholders = seen.terms()
+        terms = [one for one in self.glossary.occurrences(seen.text) if not overlaps(placeholders, one[:2])]
         marks = [Mark(term.start, term.stop, instead=term.translation) for term in terms]
         kept = [seen.span(term.start, term.stop) for term in terms]
         both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
