@@ -164,6 +164,14 @@ class Subwords:
         return Subwords(model.SerializeToString()) if has_changed else self
 
     @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The words that are never cut, such as <BT>."""
+        kind = ModelProto.SentencePiece.USER_DEFINED
+        return frozenset(
+            one.piece.removeprefix(WORD_START) for one in read_model(self.model).pieces if one.type == kind
+        )
+
+    @cached_property
     def placeholders(self) -> list[int]:
         """The ids of ⟦1⟧, ⟦2⟧ … as far as they are pieces; see `nmt.data.placeholders`."""
         pieces = takewhile(lambda ids: len(ids) == 1 and UNKNOWN not in ids, map(self.encode, PLACEHOLDERS))

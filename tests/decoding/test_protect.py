@@ -32,6 +32,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return Translator.load(save_random_model(path, symbols=PLACEHOLDERS[:2]))
 
 
+def test_a_symbol_of_the_vocabulary_is_shown(tmp_path: Path) -> None:
+    model = Translator.load(save_random_model(tmp_path / "model.safetensors", symbols=["<BT>", "%s"]))
+    lines = ["<BT> {x} a %s dog <b>", "<BT> A DOG RUNS"]
+    [(_, of_lines)] = model.read(lines, TranslationOptions())
+    assert [model.vocabularies.source.decode(one.source) for [one] in of_lines] == ["<BT> a %s dog", "<BT> a dog runs"]
+
+
 def test_the_sets_are_those_of_the_configuration() -> None:
     assert tuple(protect._PATTERNS) == PROTECTED == ("placeholders", "addresses", "symbols", "numbers")
     assert DecodingConfig().protect == list(PROTECTED[:3])

@@ -8,7 +8,7 @@ It knows text and what a vocabulary spells; it knows no models.
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cached_property, partial
 from itertools import filterfalse
 from typing import NamedTuple
@@ -136,14 +136,17 @@ class Protection:
         own = (pattern for pattern in patterns if pattern not in _PATTERNS)
         self.own = [regex.compile(pattern, cache_pattern=False) for pattern in own]
 
-    def spans(self, line: str, seconds: float = SECONDS) -> list[Span]:
+    def spans(self, line: str, seconds: float = SECONDS, *, known: Container[str] = ()) -> list[Span]:
         """What is kept of a line: not overlapping, in order, with the brackets and the parts of words around it.
 
-        Raises SlowPattern where one of the user's takes more than `seconds`.
+        Of what the sets match, all but symbols that the model has learned, which are `known`. Raises SlowPattern where
+        one of the user's takes more than `seconds`.
         """
         found: list[Span] = []
         for match in self._sets.finditer(line) if self._sets else ():
             start, stop = match.span()
+            if match[0] in known:
+                continue
             if match.lastgroup == "addresses" and (signs := _AFTER_ADDRESS.match(line, start, stop)):
                 stop = signs.start()
             found.append(_grown(line, start, stop, with_words=match.lastgroup in ("placeholders", "addresses")))
@@ -232,7 +235,7 @@ class Sight:
             return []
         is_term = partial(overlaps, self.terms(line) if unknown else ())
         began = time.monotonic()
-        protected = self.protection.spans(line, self._seconds)
+        protected = self.protection.spans(line, self._seconds, known=self.subwords.symbols)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
         return joined_spans([*protected, *filterfalse(is_term, unknown)], line)
@@ -342,12 +345,15 @@ class Sight:
         """
 
         def usual(match: regex.Match[str]) -> str:
+            if match[0] in self.subwords.symbols:
+                return match[0]
             lower = "".join(map(_lower, match[0]))
             title = match[0][0] + lower[1:]
             pieces = [len(self.subwords.encode(word)) for word in (lower, title)]
             return title if not match.start() or pieces[1] < pieces[0] else lower
 
-        return _LETTERS.sub(usual, text)
+        symbols = [rf"(?<!\S){regex.escape(symbol)}(?!\S)" for symbol in self.subwords.symbols]
+        return regex.sub("|".join([*symbols, _LETTERS.pattern]), usual, text)
 
     def _with_terms(self, seen: Seen) -> Seen:
         """The sentence with marks for the terms of the glossary."""
