@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -65,6 +66,12 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
         temporary.unlink(missing_ok=True)
         raise
     remove_unfinished(path)  # of a process that was killed meanwhile
+
+
+def copy_atomically(source: Path, path: Path) -> None:
+    """Copy a file, as `written_atomically` writes one."""
+    with open(source, "rb") as original, written_atomically(path, "wb") as copy:
+        shutil.copyfileobj(original, copy)
 
 
 def rename(source: Path, path: Path) -> None:

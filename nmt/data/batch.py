@@ -97,12 +97,6 @@ class Batch(NamedTuple):
         """Number of tokens that the decoder has to predict, without padding."""
         return int(self.target_lengths.sum())
 
-    @property
-    def padding_share(self) -> float:
-        """Share of padding among all positions of the source and the target output."""
-        positions = self.source.numel() + self.target_output.numel()
-        return 1 - (int(self.source_lengths.sum()) + self.target_tokens) / positions
-
     def halves(self) -> list["Batch"]:
         """The batch as two with half the rows each, trimmed to the padding they need; itself if it has one row."""
         rows = len(self.indices)

@@ -42,14 +42,14 @@ def cache_key(made_from: Any) -> str:
 def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry | None:
     """What `read` makes of the entry at `path` and its facts, or None if there is no entry.
 
-    An entry that is damaged, that another process is removing, or for which `read` raises ValueError, is reported and
-    removed. Raises OSError if the cache cannot be used.
+    An entry that is damaged, that another process is removing, or that is of another version, so that `read` fails, is
+    reported and removed. Raises OSError if the cache cannot be used.
     """
     if not os.path.lexists(path):
         return None
     try:
         return read(path, checked_facts(path))
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError) as error:
         log(f"{path}: damaged, or of another version, and rebuilt ({error})")
         discard(path)
         return None

@@ -1,16 +1,13 @@
 """When training has diverged: numbers that are not finite, or a validation loss far above that of guessing."""
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from nmt.config.schema import Divergence, TrainingConfig
-from nmt.data.batch import Batch
-from nmt.errors import UserError, counted
-from nmt.processes import ALONE, Processes
+from nmt.errors import UserError
 from nmt.training.progress import Progress
 
 
@@ -24,21 +21,6 @@ class Diverged(UserError):
             f"training diverged{place}: {finding}; lower training.optimizer.learning_rate, set or lower "
             "training.gradient_clip_norm, and start over in another --output"
         )
-
-
-def place(group: Sequence[Batch | None], progress: Progress, processes: Processes = ALONE) -> str:
-    """Which update `progress` is at, in words; its position is that before the update's batches.
-
-    Pairs are numbered from 1 among those that the filters kept. With several processes, each knows only its own pairs.
-    """
-    last = progress.position + len(group)
-    batches = f"batch {last}" if len(group) == 1 else f"batches {progress.position + 1} to {last}"
-    rows = [int(row) + 1 for batch in group if batch is not None for row in batch.indices]
-    whose = f" of process {processes.rank}" if processes.size > 1 else ""
-    pairs = f", {counted(len(rows), 'pair')}{whose} from {min(rows)} to {max(rows)}" if rows else ""
-    return (
-        f"update {progress.update:,} (epoch {progress.epoch + 1}, {batches}{pairs}, learning rate {progress.rate:.4g})"
-    )
 
 
 def not_finite(model: nn.Module, optimizer: Optimizer) -> str | None:

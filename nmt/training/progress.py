@@ -4,18 +4,17 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
-from nmt.data.batch import Batch
 from nmt.errors import counted
 from nmt.ops.loss import perplexity
 from nmt.training.optim import higher_is_better, improves
 from nmt.training.update import UpdateResult
 
-MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
+MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second")
 
 
 @dataclass
@@ -26,15 +25,13 @@ class Window:
     loss: float = 0.0  # nats, plain negative log-likelihood
     tokens: int = 0  # target tokens
     gradient_norm: float = 0.0
-    padding: int = 0  # padded positions of this process, whose share is like that of all
-    positions: int = 0
     seconds: float = 0.0
     guided: float | None = None  # nats, guided loss; None: there was none
     risk: float | None = None  # expected risk, summed over sentences; None: there was none
     sentences: int = 0  # of all processes
 
-    def add(self, group: Sequence[Batch | None], result: UpdateResult, seconds: float) -> None:
-        """Count an update from the batches of `group`; losses and tokens are of all processes, padding of this one."""
+    def add(self, result: UpdateResult, seconds: float) -> None:
+        """Count an update."""
         self.updates += 1
         self.loss += result.loss
         self.tokens += result.tokens
@@ -44,10 +41,6 @@ class Window:
             self.guided = (self.guided or 0.0) + result.guided
         if result.risk is not None:
             self.risk = (self.risk or 0.0) + result.risk
-        for batch in filter(None, group):
-            positions = batch.source.numel() + batch.target_output.numel()
-            self.padding += round(batch.padding_share * positions)
-            self.positions += positions
         self.seconds += seconds
 
     def means(self) -> dict[str, float]:
@@ -55,9 +48,7 @@ class Window:
         if not self.updates:
             return dict.fromkeys(MEANS, math.nan)
         loss, norm, speed = self.loss / self.tokens, self.gradient_norm / self.updates, self.tokens / self.seconds
-        means = dict(
-            zip(MEANS, (loss, perplexity(loss), norm, speed, self.padding / max(self.positions, 1)), strict=True)
-        )
+        means = dict(zip(MEANS, (loss, perplexity(loss), norm, speed), strict=True))
         if self.guided is not None:
             means["guided_loss"] = self.guided / self.tokens
         if self.risk is not None:

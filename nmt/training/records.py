@@ -104,7 +104,6 @@ def readable(record: dict[str, Any]) -> str:
         "learning_rate": "rate {:.3g}",
         "gradient_norm": "gradient {:.3g}",
         "target_tokens_per_second": "{:,.0f} tokens/s",
-        "padding_share": "padding {:.1%}",
     }
     words.extend(_written(text, record[name]) for name, text in formats.items() if name in record)
     for name in record:  # of a watched corpus

@@ -9,7 +9,6 @@ that it can be resumed whatever becomes of that model.
 import filecmp
 import io
 import re
-import shutil
 from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import IO, NamedTuple
 from nmt.config import Config, differences, dump_config, moved_files, parse_config
 from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
-from nmt.files import UNFINISHED, locked, open_refusing_links, written_atomically
+from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
@@ -174,8 +173,7 @@ class RunFolder:
         if start.origin is None:
             self.origin_path.unlink(missing_ok=True)
         elif not self._started_from(start.origin):
-            with open(start.origin, "rb") as model, written_atomically(self.origin_path, "wb") as copy:
-                shutil.copyfileobj(model, copy)
+            copy_atomically(start.origin, self.origin_path)
         with written_atomically(self.config_path) as file:  # last: it is what makes the folder a run
             file.write(start.text)
 
@@ -192,11 +190,9 @@ class RunFolder:
                 files = f"files at other paths, which must be the same as before: {', '.join(read)}"
                 self.warnings.append(f"{self.path}: resumed with {files}")
         elif changes := differences(saved, start.config):
-            is_longer = all(change.startswith(("training.max_epochs:", "training.max_updates:")) for change in changes)
-            onward = f" (with --init-from {self.path} to train its best model further)" if is_longer else ""
             raise UserError(
                 f"{self.path}: holds a run of another configuration; undo the changes to resume it, give another "
-                f"--output{onward}, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(changes)
+                "--output, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(changes)
             )
         else:
             raise UserError(

@@ -21,12 +21,13 @@ from nmt.data.planning import padding_share, plan_epoch
 from nmt.data.store import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import counted
+from nmt.files import copy_atomically
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.signals import Interrupted, StopRequest
 from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
-from nmt.training.divergence import Diverged, beyond_start, bound, place
+from nmt.training.divergence import Diverged, beyond_start, bound
 from nmt.training.optim import improves
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
@@ -72,8 +73,13 @@ class Trainer:
         self.batches_in_epoch = 1  # known once the epoch is planned
         self._last_window = self.progress.window  # that has had an update
         self._began: tuple[float, float] | None = None  # when this sitting's first update ended, and the share done
-        done = self.progress.update
-        self.place = f"after update {done:,}" if done else "before the first update"
+
+    @property
+    def place(self) -> str:
+        """Where the run is, for messages."""
+        progress = self.progress
+        epoch = progress.epochs(self.batches_in_epoch)
+        return f"after update {progress.update:,} (epoch {epoch:.2f}, learning rate {progress.rate:.4g})"
 
     def train(self) -> None:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop, or Diverged."""
@@ -159,19 +165,19 @@ class Trainer:
         progress.update, progress.rate = progress.update + 1, rate
         if self.states.average is not None and result.is_finite:
             self.states.average.follow(progress.update - progress.skipped)
-        where = place(group, progress, self.processes)
-        self.place = f"after {where}"
         if result.parts > len(group):
-            self.log(f"{where}: the memory does not hold its batch, computed in {result.parts} parts")
+            self.log(
+                f"update {progress.update:,}: the memory does not hold its batch, computed in {result.parts} parts"
+            )
         progress.position += len(group)
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
         seconds = time.perf_counter() - began
         if result.is_finite:
-            progress.window.add(group, result, seconds)
+            progress.window.add(result, seconds)
             self._last_window = progress.window
         else:
-            self._skip(result, where)
+            self._skip(result)
         progress.seconds += seconds
         if progress.update % self.settings.log_every == 0 or self._reason_to_end() is not None:
             self._report()
@@ -203,7 +209,7 @@ class Trainer:
             self._save_unless_saved()
             raise
 
-    def _skip(self, result: UpdateResult, where: str) -> None:
+    def _skip(self, result: UpdateResult) -> None:
         """Count an update that was left out, or end training if there have been too many."""
         self.progress.skipped += 1
         finding = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
@@ -211,7 +217,7 @@ class Trainer:
         if skipped > allowed:
             limit = f" (training.skip_non_finite: {allowed})" if allowed else ""
             raise Diverged(finding + limit)
-        self.log(f"warning: {where}: {finding}; left out, {skipped} of at most {allowed}")
+        self.log(f"warning: update {self.progress.update:,}: {finding}; left out, {skipped} of at most {allowed}")
 
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
@@ -248,10 +254,14 @@ class Trainer:
             self.records.show(progress.update, samples)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
-        if progress.update in progress.kept(self.settings):
-            self._write_model(self.folder.checkpoint_path(progress.update), metrics)
-        if is_best:
+        checkpoint = self.folder.checkpoint_path(progress.update)
+        is_kept = progress.update in progress.kept(self.settings)
+        if is_kept:
+            self._write_model(checkpoint, metrics)
+        if is_best and not is_kept:
             self._write_model(self.folder.best_path, metrics)
+        elif is_best and self.processes.is_first:
+            copy_atomically(checkpoint, self.folder.best_path)
 
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an

@@ -29,7 +29,7 @@ from tests.cli.conftest import FEW, PIECES, at_validation, records, stop_at_vali
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
     *("step", "epoch", "split", "loss", "perplexity", "learning_rate", "gradient_norm"),
-    *("target_tokens_per_second", "padding_share", "seconds"),
+    *("target_tokens_per_second", "seconds"),
 }
 VALID = {"step", "epoch", "split", "loss", "perplexity", "bleu", "seconds"}
 
@@ -90,7 +90,6 @@ def test_metrics(trained: Path) -> None:
     assert 4.1 < first["loss"] < 5.1  # ln 100 = 4.61, the loss of a model that knows nothing
     assert last["loss"] < first["loss"] - 0.7
     assert first["learning_rate"] == 0.02
-    assert 0 < first["padding_share"] < 0.2
     assert all(earlier["seconds"] <= later["seconds"] for earlier, later in pairwise(lines))
 
 
@@ -145,7 +144,7 @@ def test_log(trained: Path) -> None:
     assert any(
         re.fullmatch(
             r"epoch 0\.44 · update 4 · loss [\d.]+ · perplexity [\d.]+ · rate 0\.02 · gradient [\d.]+ · "
-            r"[\d,]+ tokens/s · padding [\d.]+%",
+            r"[\d,]+ tokens/s",
             message,
         )
         for message in messages

@@ -209,6 +209,6 @@ def test_where_a_model_computes_no_numbers(
 
     monkeypatch.setattr("nmt.training.trainer.update", breaking)
     assert train(tiny, tmp_path / "run", *RISK, "training.max_epochs=1", "--init-from", trained) == 2
-    message = "training diverged after update 1 (epoch 1, batch 1, 12 pairs from "
+    message = "training diverged after update 1 (epoch 0.11, learning rate "
     assert message in (told := capsys.readouterr().err)
     assert "): the model computes no numbers to choose candidates by; lower training.optimizer.learning_rate" in told

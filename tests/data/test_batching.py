@@ -210,7 +210,6 @@ def test_a_batch_by_hand() -> None:
     assert batch.target_input.tolist() == [[BEGIN, 5, END, PAD], [BEGIN, 4, 5, 6]]
     assert batch.target_output.tolist() == [[5, END, PAD, PAD], [4, 5, 6, END]]
     assert batch.target_tokens == 6
-    assert batch.padding_share == pytest.approx(3 / 14)
     assert batch.indices.tolist() == [11, 3]
     assert {tensor.dtype for tensor in batch[:4]} == {torch.int64}
     moved = batch.to("cpu")

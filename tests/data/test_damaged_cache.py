@@ -139,18 +139,19 @@ def test_a_whole_entry_may_be_gone_or_something_else(made: tuple[Path, list[Any]
     assert content(run(folder)) == made[1]
 
 
-def test_an_intact_file_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
-    """Such as a subword model of another version."""
+@pytest.mark.parametrize("kind", [ValueError, TypeError, KeyError])
+def test_an_intact_file_that_cannot_be_read_is_made_again(tmp_path: Path, kind: type[Exception]) -> None:
+    """Such as a subword model, or facts, of another version."""
 
     def refused(folder: Path, facts: Facts) -> None:
         assert facts == {"number": 7}
-        raise ValueError("of another kind")
+        raise kind("of another kind")
 
     with built(tmp_path / "entry") as (_, facts):
         facts["number"] = 7
     log: list[str] = []
     assert reused(tmp_path / "entry", refused, log.append) is None
-    assert log == [f"{tmp_path / 'entry'}: damaged, or of another version, and rebuilt (of another kind)"]
+    assert log == [f"{tmp_path / 'entry'}: damaged, or of another version, and rebuilt ({kind('of another kind')})"]
     assert list(tmp_path.iterdir()) == []
 
 

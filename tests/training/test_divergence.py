@@ -2,31 +2,13 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
 from nmt.config.schema import Divergence, TrainingConfig
-from nmt.data.batch import make_batch
-from nmt.processes import Processes
-from nmt.training.divergence import beyond_start, bound, not_finite, place
+from nmt.training.divergence import beyond_start, bound, not_finite
 from nmt.training.optim import Adam
 from nmt.training.progress import Progress, Scored
-
-
-def test_the_place_of_an_update() -> None:
-    """Counted from 1; a process with an empty share names the pairs of the other batches."""
-    one = make_batch([[4], [5]], [[6], [7]], np.array([16, 2]))
-    two = make_batch([[4]], [[6]], np.array([570]))
-    where = Progress(update=1234, epoch=0, position=33, rate=5e-4)
-    assert place([one], where) == "update 1,234 (epoch 1, batch 34, 2 pairs from 3 to 17, learning rate 0.0005)"
-    assert place([one, None, two], where) == (
-        "update 1,234 (epoch 1, batches 34 to 36, 3 pairs from 3 to 571, learning rate 0.0005)"
-    )
-    assert place([two], where, Processes(rank=3, size=4)) == (
-        "update 1,234 (epoch 1, batch 34, 1 pair of process 3 from 571 to 571, learning rate 0.0005)"
-    )
-    assert place([None], where) == "update 1,234 (epoch 1, batch 34, learning rate 0.0005)"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

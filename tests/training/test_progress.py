@@ -121,12 +121,11 @@ def test_validations_beyond_the_start_are_counted_in_a_row() -> None:
 def test_the_risk_is_that_of_a_sentence_however_many_an_update_has() -> None:
     window = Window()
     for sentences, risk in ((79, 0.9), (1, 0.1)):
-        window.add([], UpdateResult(2.0, 3, 1.0, 1, sentences=sentences, risk=risk * sentences), 0.5)
-    window.positions = 1
+        window.add(UpdateResult(2.0, 3, 1.0, 1, sentences=sentences, risk=risk * sentences), 0.5)
     assert window.means()["expected_risk"] == pytest.approx((79 * 0.9 + 0.1) / 80)
 
 
 def test_a_window_without_an_update_has_no_means() -> None:
     means = Window().means()
-    assert list(means) == list(Window(updates=1, loss=3.0, tokens=2, positions=4, seconds=1.0).means())
+    assert list(means) == list(Window(updates=1, loss=3.0, tokens=2, seconds=1.0).means())
     assert all(math.isnan(value) for value in means.values())

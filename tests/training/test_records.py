@@ -176,11 +176,9 @@ def test_readable_lines() -> None:
         "learning_rate": 5e-4,
         "gradient_norm": 1.239,
         "target_tokens_per_second": 12345.6,
-        "padding_share": 0.0512,
     }
     assert readable({**record(1500, **numbers), "seconds": 1.0}) == (
-        "epoch 150.00 · update 1,500 · loss 2.5000 · perplexity 12.18 · rate 0.0005 · gradient 1.24 · "
-        "12,346 tokens/s · padding 5.1%"
+        "epoch 150.00 · update 1,500 · loss 2.5000 · perplexity 12.18 · rate 0.0005 · gradient 1.24 · 12,346 tokens/s"
     )
     scored = "epoch 0.70 · update 7 · loss 2.5000 · perplexity 12.18 · BLEU 31.42"
     assert readable({**record(7, bleu=31.416), "split": "valid"}) == f"validation · {scored}"

@@ -107,15 +107,6 @@ def test_the_differences_of_another_configuration(tmp_path: Path) -> None:
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 1
 
 
-def test_how_a_run_is_prolonged(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config(seed=1))
-    longer = config(seed=1, training={"max_epochs": 99})
-    with pytest.raises(
-        UserError, match=rf"give another --output \(with --init-from {path} to train its best model fur"
-    ):
-        RunFolder.open(path, longer, resume=True)
-
-
 def test_a_start_that_was_killed_before_its_first_state_is_begun_again(tmp_path: Path) -> None:
     """With another configuration too: metrics of training only, the log and events tell nothing that is not lost."""
     with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:

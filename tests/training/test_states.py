@@ -298,7 +298,7 @@ def test_a_new_process_draws_what_no_other_does(folder: RunFolder) -> None:
 
 
 def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
-    window = Window(updates=2, loss=3.0, tokens=7, gradient_norm=1.5, padding=2, positions=9, seconds=0.5)
+    window = Window(updates=2, loss=3.0, tokens=7, gradient_norm=1.5, seconds=0.5)
     progress = Progress(update=4, window=window)
     writing = states(folder, OneOfTwo(0))
     torch.manual_seed(5)
