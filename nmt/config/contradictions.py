@@ -18,7 +18,6 @@ from nmt.config.schema import (
     HalvingSchedule,
     ParallelFiles,
     PlateauSchedule,
-    RateFactors,
     changed,
     existing_models,
 )
@@ -32,7 +31,7 @@ def contradictions(config: Config) -> list[Problem]:
     problems: list[Problem] = []
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _layers, _dropout)
-    training = (_length_of_training, _plateau, _updates, _guided_alignment, _minimum_risk, _checkpoints, _rates)
+    training = (_length_of_training, _plateau, _updates, _guided_alignment, _minimum_risk, _checkpoints)
     for check in (_data, _watched, *subwords, *model, *training, _fine_tuning, _decoding):
         check(config, problems)
     return problems
@@ -316,17 +315,6 @@ def _checkpoints(config: Config, problems: Problems) -> None:
         problems.append(problem_at("training.average_best", message))
 
 
-def _rates(config: Config, problems: Problems) -> None:
-    vectors = config.model.embeddings
-    are_frozen = vectors is not None and vectors.freeze and vectors.source is not None and vectors.target is not None
-    frozen = {"embeddings": "model.embeddings.freeze"} if are_frozen else {}
-    frozen |= dict.fromkeys(config.training.freeze, "training.freeze")
-    for part, factor in config.training.rate_factors:
-        if factor != 1.0 and part in frozen:
-            message = f"{factor:g} has no effect, because {frozen[part]} freezes this part; remove one of them"
-            problems.append(problem_at(f"training.rate_factors.{part}", message))
-
-
 def _fine_tuning(config: Config, problems: Problems) -> None:
     training = config.training
     has_symbols = config.data.placeholders is not None or bool(config.subwords.symbols)
@@ -344,7 +332,7 @@ def _fine_tuning(config: Config, problems: Problems) -> None:
             "remove it"
         )
         problems.append(problem_at("training.vocabulary", message))
-    if set(training.freeze) == set(RateFactors.model_fields):  # the same parts
+    if set(training.freeze) == {"embeddings", "encoder", "decoder"}:
         message = "names every part, so nothing is left to train; leave out one of them"
         problems.append(problem_at("training.freeze", message))
 

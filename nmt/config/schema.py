@@ -607,17 +607,6 @@ class HalvingSchedule(Section):
 Optimizer = SGDConfig | AdamConfig | AdadeltaConfig
 Schedule = ConstantSchedule | LinearSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule
 
-RateFactor = Annotated[float, Field(gt=0.0, le=1000.0)]
-
-
-class RateFactors(Section):
-    embeddings: RateFactor = 1.0
-    """Of the source and target embeddings, and of an output layer that is one with them."""
-    encoder: RateFactor = 1.0
-    """Of the encoder."""
-    decoder: RateFactor = 1.0
-    """Of the decoder with its initial state, the attention, and the output layer."""
-
 
 class GuidedAlignment(Section):
     weight: PositiveFloat = 1.0
@@ -757,8 +746,6 @@ class TrainingConfig(Section):
     gradient_clip_norm is compared with the quotient's gradient."""
     moving_average: MovingAverageConfig | None = MovingAverageConfig()
     """Validate and keep, instead of the weights θ, their moving average θ' over the updates; null: off."""
-    rate_factors: RateFactors = RateFactors()
-    """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
     vocabulary: Literal["same", "extended", "new"] = "same"
     """The vocabularies after --init-from. same: those of the model; extended: with the symbols of the data and of
     `subwords` added; new: those of `subwords`."""

@@ -34,7 +34,6 @@ from nmt.training.records import Records
 from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.starting_weights import (
     Pretrained,
-    parts,
     read_pretrained,
     starting_model,
     vocabulary_report,
@@ -190,7 +189,7 @@ def _trainer(
         folder=folder,
         config=config,
         model=model,
-        optimizer=build_optimizer(model.parameters(), config.training, parts(model)),
+        optimizer=build_optimizer(model.parameters(), config.training),
         schedule=build_schedule(config.training),
         data=_fingerprint(prepared),
         processes=processes,

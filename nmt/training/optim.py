@@ -4,7 +4,7 @@ A schedule is a factor on the configured learning rate; its state is a few numbe
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -16,11 +16,9 @@ from nmt.config.schema import (
     AdamConfig,
     HalvingSchedule,
     PlateauSchedule,
-    RateFactors,
     SGDConfig,
     TrainingConfig,
     WarmupSchedule,
-    changed,
 )
 from nmt.errors import counted
 from nmt.evaluation.metrics import METRICS
@@ -72,42 +70,14 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
 }
 
 
-RATE_FACTOR = "rate_factor"  # of a group of parameters: what the learning rate of every update is multiplied by
-
-
-def build_optimizer(
-    parameters: Iterable[nn.Parameter],
-    config: TrainingConfig,
-    parts: Mapping[str, Sequence[nn.Module]] | None = None,
-) -> Optimizer:
-    """The configured optimizer, for those of `parameters` that are not frozen.
-
-    `parts`, by the keys of training.rate_factors, have all parameters; they are needed where a factor is not 1.
-    """
+def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
+    """The configured optimizer, for those of `parameters` that are not frozen."""
     trained: list[Any] = [parameter for parameter in parameters if parameter.requires_grad]
     if config.optimizer.decayed == "matrices":
         vectors = [parameter for parameter in trained if parameter.dim() < 2]
         matrices = [parameter for parameter in trained if parameter.dim() > 1]
         trained = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-    if parts is not None and changed(config.rate_factors, *type(config.rate_factors).model_fields):
-        trained = _with_factors(trained, config.rate_factors, parts)
     return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
-
-
-def _with_factors(
-    trained: Sequence[Any], rates: RateFactors, parts: Mapping[str, Sequence[nn.Module]]
-) -> list[dict[str, Any]]:
-    """The parameters, or groups of them, in groups that have one factor on the learning rate."""
-    groups: Sequence[dict[str, Any]] = trained if isinstance(trained[0], dict) else [{"params": trained}]
-    factors = {
-        parameter: factor for part, factor in rates for module in parts[part] for parameter in module.parameters()
-    }
-    split = []
-    for group in groups:
-        for factor in dict.fromkeys(factors[parameter] for parameter in group["params"]):
-            members = [parameter for parameter in group["params"] if factors[parameter] == factor]
-            split.append({**group, "params": members, RATE_FACTOR: factor})
-    return split
 
 
 def steering_metrics() -> list[str]:

@@ -89,7 +89,7 @@ def starting_model(
 
 
 def parts(model: Seq2Seq) -> dict[str, list[nn.Module]]:
-    """The parts that training.freeze and training.rate_factors name: they cover the whole model and share no weight.
+    """The parts that training.freeze names: they cover the whole model and share no weight.
 
     The decoder includes the initial state, the attention and the output layer, unless the embeddings are the output
     layer.

@@ -20,7 +20,6 @@ from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.memory import out_of_memory
 from nmt.processes import ALONE, Processes
 from nmt.training.objective import BatchLoss, training_loss
-from nmt.training.optim import RATE_FACTOR
 
 
 def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
@@ -95,7 +94,7 @@ def update(
     )
     if result.is_finite:
         for parameters in optimizer.param_groups:
-            parameters["lr"] = rate * parameters.get(RATE_FACTOR, 1.0)
+            parameters["lr"] = rate
         optimizer.step()
     return result
 

@@ -227,29 +227,28 @@ def test_resuming_needs_the_first_model_no_more(
     first = tmp_path / "first.safetensors"
     shutil.copy(trained / "best.safetensors", first)
     frozen = "training.freeze=[encoder]"
-    rates = "training.rate_factors={embeddings: 0.25}"
-    assert train(short, tmp_path / "whole", frozen, rates, "--init-from", first) == 0
+    assert train(short, tmp_path / "whole", frozen, "--init-from", first) == 0
     output = tmp_path / "run"
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(short, output, frozen, rates, "--init-from", first) == 130
+        assert train(short, output, frozen, "--init-from", first) == 130
     state = (output / "state.safetensors").read_bytes()
     capsys.readouterr()
 
     other = trained / "checkpoints" / "update-00000018.safetensors"
-    assert train(short, output, frozen, rates, "--resume", "--init-from", other) == 2
+    assert train(short, output, frozen, "--resume", "--init-from", other) == 2
     errors = capsys.readouterr().err
     assert f"--init-from {other}: the run in {output} did not start from this model but from {output}" in errors
     assert (output / "state.safetensors").read_bytes() == state
     assert train(tiny, tmp_path / "bahdanau", "model.decoder.type=bahdanau", "training.max_updates=1") == 0
-    assert train(short, output, frozen, rates, "--resume", "--init-from", tmp_path / "bahdanau") == 2
+    assert train(short, output, frozen, "--resume", "--init-from", tmp_path / "bahdanau") == 2
     assert f"the run in {output} did not start from this model" in capsys.readouterr().err
 
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(short, output, frozen, rates, "--resume", "--init-from", first) == 130
+        assert train(short, output, frozen, "--resume", "--init-from", first) == 130
     first.unlink()
-    assert train(short, output, frozen, rates, "--resume") == 0
+    assert train(short, output, frozen, "--resume") == 0
     assert "resuming after update 27" in capsys.readouterr().err
     for name in ("config.yaml", "best.safetensors"):
         assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -188,16 +188,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
         # fine-tuning
         (training("freeze: [decoder, encoder, embeddings]"), "training.freeze", "names every part, so nothing is left"),
-        (
-            training("freeze: [encoder], rate_factors: {encoder: 0.1}"),
-            "training.rate_factors.encoder",
-            "0.1 has no effect, because training.freeze freezes this part",
-        ),
-        (
-            training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, target: t, freeze: true}}",
-            "training.rate_factors.embeddings",
-            "2 has no effect, because model.embeddings.freeze freezes this part",
-        ),
         (training("vocabulary: new, freeze: [decoder]"), "training.vocabulary", "training.freeze: decoder"),
         (training("vocabulary: new, freeze: [embeddings, decoder]"), "training.vocabulary", "training.freeze: emb"),
         # guided alignment
@@ -272,7 +262,6 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: plateau, stop_below_minimum: true}"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
         training("sort_pairs: 1600, batch_order: shuffled_by_part"),
-        training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, freeze: true}}",
         training("vocabulary: new, freeze: [decoder]") + "\nmodel: {tie_embeddings: target, embedding_size: 512}",
         TAGGED + training("vocabulary: extended, freeze: [decoder]"),
         training("sort_pairs: 1600"),  # 20 times the default of batch_size

@@ -11,7 +11,6 @@ from torch import nn
 from nmt.config.schema import TrainingConfig
 from nmt.training.optim import (
     OPTIMIZERS,
-    RATE_FACTOR,
     SCHEDULES,
     build_optimizer,
     build_schedule,
@@ -242,39 +241,6 @@ def test_only_matrices_decay(name: str) -> None:
     optimizer.step()
     assert bool((matrix < 1).all())
     assert bool((vector == 1).all())
-
-
-@pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adadelta"])
-@pytest.mark.parametrize("decayed", ["all", "matrices"])
-def test_parts_with_rates_of_their_own(name: str, decayed: str) -> None:
-    """One update moves each part by its factor times what it would move otherwise; the others move as ever."""
-    settings = {"name": name, "learning_rate": 0.5, "weight_decay": 0.25, "decayed": decayed}
-    rates = {"embeddings": 0.25, "decoder": 2.0}
-    moved = []
-    for changes in ({}, {"rate_factors": rates}):
-        torch.manual_seed(3)
-        parts = {part: [nn.Linear(2, 3)] for part in ("embeddings", "encoder", "decoder")}
-        model = nn.ModuleList(module for modules in parts.values() for module in modules)
-        before = [parameter.detach().clone() for parameter in model.parameters()]
-        optimizer = build_optimizer(model.parameters(), training(optimizer=settings, **changes), parts)
-        for parameter in model.parameters():
-            parameter.grad = torch.randn_like(parameter)
-        for group in optimizer.param_groups:  # as `update` does
-            group["lr"] = 0.5 * group.get(RATE_FACTOR, 1.0)
-        optimizer.step()
-        moved.append([after.detach() - start for after, start in zip(model.parameters(), before, strict=True)])
-    plain, changed = moved
-    for factor, places in ((0.25, (0, 1)), (1.0, (2, 3)), (2.0, (4, 5))):
-        for place in places:
-            assert float(plain[place].abs().max()) > 0
-            torch.testing.assert_close(changed[place], factor * plain[place], rtol=1e-4, atol=1e-6)
-
-
-def test_rates_of_one_make_no_groups() -> None:
-    parts = {part: [nn.Linear(2, 3)] for part in ("embeddings", "encoder", "decoder")}
-    parameters = [parameter for (module,) in parts.values() for parameter in module.parameters()]
-    (group,) = build_optimizer(parameters, training(), parts).param_groups
-    assert RATE_FACTOR not in group
 
 
 def test_frozen_parameters_are_left_out() -> None:
