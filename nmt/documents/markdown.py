@@ -1,6 +1,6 @@
 """Markdown: CommonMark with GitHub's tables, as markdown-it-py reads it, which also judges what is written.
 
-Paragraphs, headings, items of lists and cells of tables are texts; emphasis and links are marks in them (see `inline`).
+Paragraphs, headings, items of lists and cells of tables are texts; emphasis and links are marks in them (see `tagged`).
 All else stays as it is, character by character: code, HTML, targets of links, images, front matter. A paragraph of
 several lines is broken again at its width. What would be markup in a translation gets backslashes.
 """
@@ -54,7 +54,7 @@ class Markdown:
         self.lines: list[str] = []
         self._parts: list[str | _Text] = []
         self._references: dict[str, Any] = {}
-        self._notation = Notation(partial(_tokens, references=self._references), _read)
+        self._notation = Notation(partial(_tokens, references=self._references), _read, keeps_rows=False)
         front = _FRONT_MATTER.match(text)
         place = front.end() if front else 0
         self._parts.append(text[:place])
@@ -100,7 +100,7 @@ class Markdown:
                 else ("", "")
                 for before, after in text.piece.tags
             ]
-            piece = text.piece._replace(tags=tags, rows=1)
+            piece = text.piece._replace(tags=tags)
             inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
             inside = _broken(inside, width).translate(_UNGLUE)
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")

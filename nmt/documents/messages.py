@@ -2,7 +2,7 @@
 
 What is translated already stays, also where it is marked as fuzzy; what is written here is marked as in need of a
 review where the format has a mark for that. All plural forms get a translation: the first that of the singular, the
-others that of the plural. A line of a message is a text of its own, and tags in it are marks (see `inline`), as are the
+others that of the plural. A line of a message is a text of its own, and tags in it are marks (see `tagged`), as are the
 elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
 """
 

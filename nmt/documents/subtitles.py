@@ -5,7 +5,7 @@ cues is one line to translate, unless there is a long pause between them; its tr
 A row that is shown again at the top of the next cue, as captions roll, is translated once.
 A line that begins with a dash, a speaker's name (ANN: ...) or a sound ([door slams]), and what a voice of WebVTT says
 (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>, <font …>, {\\an8}, <00:01.000>) stay, as
-marks (see `inline`); so do line breaks and hard spaces that are written out (<br>, \\N, \\h), which are between two
+marks (see `tagged`); so do line breaks and hard spaces that are written out (<br>, \\N, \\h), which are between two
 words. References (&amp;) of WebVTT and TTML are characters.
 """
 

@@ -1,7 +1,7 @@
 """Texts with tags in them, as in HTML, subtitles, messages of programs, and Markdown: what of a text is translated.
 
-White space, tags around everything, and other characters at the edges stay where they are; tags inside become marks
-(see `inline`). It knows a format by how it writes tags and characters, and nothing of files.
+White space, tags around everything, and other characters at the edges stay where they are; tags inside become marks,
+which `nmt.decoding.text.marks` puts back. It knows a format by how it writes tags and characters, and nothing of files.
 """
 
 import re
@@ -9,10 +9,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from nmt.decoding.text.marks import Mark, Weighted, written
+from nmt.data.words import CLOSING
+from nmt.decoding.text.marks import ROOT, Mark, Weighted, written
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import columns, in_rows
-from nmt.documents.inline import Line
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 from nmt.documents.words import attention_links
 
@@ -53,16 +53,18 @@ class Piece(NamedTuple):
     source: str  # of text and tags
     after: str
     is_whole: bool  # whether its tags have their partners
-    rows: int
-    longest: int  # columns of a row
-    line_end: str
 
     def inside(self, translation: str, links: Sequence[Weighted], notation: Notation) -> str:
         """The translation with its tags, in no more rows than the text had; as it was where it is the same."""
         if translation == self.text:
             return self.source
-        rows = self.line_end.join(in_rows(translation, most=self.rows, longest=self.longest))
-        return written(self.text, self.marks, self.tags, rows, links if self.is_whole else (), escape=notation.write)
+        if notation.keeps_rows and (line_ends := self.source.count("\n")):
+            rows = f"{self.before}{self.source}{self.after}".split("\n")
+            longest = max(columns(notation.words(row).strip()) for row in rows)
+            line_end = "\r\n" if "\r\n" in self.source else "\n"
+            translation = line_end.join(in_rows(translation, most=line_ends + 1, longest=longest))
+        links = links if self.is_whole else ()
+        return written(self.text, self.marks, self.tags, translation, links, escape=notation.write)
 
 
 Parts = list[str | tuple[Piece, int]]
@@ -112,7 +114,7 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
     texts = (token.kind == TEXT and _has_words(source, token, notation) for token in tokens)
     words = [*accumulate(texts, initial=0)]  # how many of the tokens before each one have words
     before, after, start, stop = _inner(source, tokens, together, words, notation)
-    line, tags, enclosing, is_whole = Line(), [], [], True
+    line, is_whole = _Line(), True
     while start < stop:
         token, index = tokens[start], start
         while start < stop and tokens[start].kind != TEXT:  # without words, with others right behind, in their order
@@ -125,29 +127,81 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
             is_whole = is_whole and all(tokens[at].kind == OTHER or at in together for at in range(index, start))
             is_spaced = any(other.kind == TEXT for other in alone)
             separates = is_spaced or any(other.name in notation.separating for other in alone)
-            line.put(separates=separates, breaks=is_spaced or any(other.name == BREAK for other in alone))
-            tags.append((source[token.start : alone[-1].stop], ""))
+            breaks = is_spaced or any(other.name == BREAK for other in alone)
+            line.put(source[token.start : alone[-1].stop], separates=separates, breaks=breaks)
             continue
         start += 1
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
             line.write(notation.read(text))
         elif token.kind == START:
-            line.open()
-            enclosing.append(len(tags))
-            tags.append((text, ""))
+            line.open(text)
         else:
-            line.close()
-            number = enclosing.pop()
-            tags[number] = (tags[number][0], text)
-    line.end()
-    if not any(map(str.isalpha, line.text)):
+            line.close(text)
+    text = "".join(line.parts)
+    if not any(map(str.isalpha, text)):
         return None
-    rows = source[before:after].count("\n") + 1 if notation.keeps_rows else 1
-    longest = max(columns(notation.words(row).strip()) for row in source.split("\n")) if rows > 1 else 0
-    line_end = "\r\n" if "\r\n" in source else "\n"
     head, inside, tail = source[begin:before], source[before:after], source[after:end]
-    return Piece(head, line.text, line.marks, tags, inside, tail, is_whole, rows, longest, line_end)
+    return Piece(head, text, line.marks, line.tags, inside, tail, is_whole)
+
+
+class _Line:
+    """A text with its marks, as it is read from left to right. White space between words becomes one space."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.marks: list[Mark] = []
+        self.tags: list[tuple[str, str]] = []
+        self._length = 0
+        self._open: list[int] = []
+        self._space = False  # whether a space belongs before the next word
+        self._gap = False  # whether there was white space since the last word or mark
+        self._is_alone = False  # whether the last was a mark without words
+        self._separated = False  # whether that stands for words, or separates them, and no white space follows
+
+    def write(self, text: str) -> None:
+        """Add words, and white space."""
+        words = text.split()
+        if text[:1].isspace():
+            self._space, self._gap, self._separated = True, True, False
+            if self._is_alone:
+                self.marks[-1] = self.marks[-1]._replace(after=True)
+        if not words:
+            return
+        if self._separated and text[0] in CLOSING:
+            self._space = False
+        for word in words:
+            if self._space and self._length:
+                self.parts.append(" ")
+                self._length += 1
+            self.parts.append(word)
+            self._length += len(word)
+            self._space = True
+        self._space = self._gap = text[-1].isspace()
+        self._is_alone = self._separated = False
+
+    def open(self, tag: str) -> None:
+        """Begin a mark that encloses words."""
+        self._add(Mark(self._length, self._length), tag)
+        self._open.append(len(self.marks) - 1)
+
+    def close(self, tag: str) -> None:
+        """End the mark that was begun last."""
+        index = self._open.pop()
+        self.marks[index] = self.marks[index]._replace(stop=self._length)
+        self.tags[index] = (self.tags[index][0], tag)
+        self._gap = False
+
+    def put(self, tags: str, *, separates: bool, breaks: bool) -> None:
+        """Add a mark that encloses no words. `separates`: words before and after it are two."""
+        self._add(Mark(self._length, self._length, before=self._gap, breaks=breaks), tags)
+        self._is_alone, self._separated = True, separates
+        self._space = self._space or separates
+
+    def _add(self, mark: Mark, tag: str) -> None:
+        self.marks.append(mark._replace(parent=self._open[-1] if self._open else ROOT))
+        self.tags.append((tag, ""))
+        self._gap = self._is_alone = False
 
 
 def _has_words(source: str, token: Token, notation: Notation) -> bool:

@@ -6,15 +6,13 @@ raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 """
 
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from nmt.evaluation.metrics import USUAL, is_too_short
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
-OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
+OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.8% of WMT news at most
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
@@ -54,8 +52,6 @@ def text_warnings(
                 f"the {name} have no capital letters but the references do: BLEU and chrF count every capital as an "
                 "error; --lowercase ignores case"
             )
-        for reference, right in references.items():
-            warnings += _other_form_warning(name, lines, reference, right)
     return [*dict.fromkeys(warnings)]
 
 
@@ -123,29 +119,6 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
         "subwords.normalization to identity for a new subword model, or normalize the text"
     )
     return [message]
-
-
-def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
-    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
-    others = []
-    for number, both in enumerate(zip(lines, right, strict=True), start=1):
-        normal = unicodedata.normalize("NFKC", both[0]), unicodedata.normalize("NFKC", both[1])
-        if normal != both and _not_in_common(*normal) < _not_in_common(*both):
-            others.append(number)
-    if not others or len(others) < OTHER_FORM * len(lines):
-        return []
-    message = (
-        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
-        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which scores "
-        "count as errors; normalize both in the same way"
-    )
-    return [message]
-
-
-def _not_in_common(first: str, second: str) -> int:
-    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
-    here, there = (Counter("".join(text.split())) for text in (first, second))
-    return sum((here - there).values()) + sum((there - here).values())
 
 
 def _first_other_word(first: str, second: str) -> tuple[str, str] | None:

@@ -36,31 +36,6 @@ def test_ellipses_decimals_and_few_odd_lines_are_not_tokenized_text() -> None:
     assert warned(lines, lines, tokenize="13a") == []
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "reference"),
-    [
-        ("un cafe\N{COMBINING ACUTE ACCENT}", "un caf\N{LATIN SMALL LETTER E WITH ACUTE}"),  # macOS writes the first
-        ("犬が3匹!", "犬が３匹！"),
-        ("470 m2", "470 m²"),
-    ],
-)
-def test_another_form_of_unicode_is_warned_of(hypothesis: str, reference: str) -> None:
-    """From 2% of the lines on; on which side it is does not matter, and where both have it, nothing is wrong."""
-    for one, other in ((hypothesis, reference), (reference, hypothesis)):
-        (warning,) = warned([*RAW, one], [*RAW, other], tokenize="char")
-        assert warning.startswith("25% of the hypotheses have characters that the references have in another form")
-        assert "(the first is line 4)" in warning
-        assert warned([one], [one], tokenize="char") == []
-    assert warned([*RAW * 20, hypothesis], [*RAW * 20, reference], tokenize="char") == []
-
-
-def test_the_same_form_on_both_sides_is_no_other_form() -> None:
-    """Full-width commas, more of them on one side, and a square that the other side lacks."""
-    chinese = ["两只狗，一只猫"] * 9
-    assert warned([*chinese, "两只狗"], [*chinese[:-1], "两只狗", "两只狗"], tokenize="zh") == []
-    assert warned([*RAW * 3, "470 men"], [*RAW * 3, "470 m²"], tokenize="char") == []
-
-
 def test_what_a_model_cannot_write_is_warned_of() -> None:
     """With the first example; capitals and spaces do not count."""
     lines = ["Two  dogs", "A CAT", "470 m² of …", "½"]
