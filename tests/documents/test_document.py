@@ -97,9 +97,10 @@ FROM_CHINESE = (["老狗喜欢我猫"], ["x", "y", "z", "w"], [(4, 0), (0, 1), (
 def test_into_a_script_without_spaces(tmp_path: Path, html: str, expected: str) -> None:
     translator = known(tmp_path, *TO_CHINESE)
     assert translate_document(translator, html, format="html") == expected
-    served = Served({Pair("en", "de"): translator}, rules={Pair("en", "de"): "en"})
+    pair = Pair("en", "de")
+    served = Served({pair: translator}, {pair: TranslationOptions(split_sentences="en")})
     document = read_document(html, format="html")
-    answers = served.translate(document.lines, served.kind(Pair("en", "de"), alignments=True))
+    answers = served.translate(document.lines, served.kind(pair, alignments=True))
     assert document.written([best for best, *_ in answers]) == expected
 
 
