@@ -4,23 +4,21 @@ A word is a run of letters, marks and digits; of scripts that are written withou
 single character. What is neither a word nor white space is a sign. Pure functions of text; no metrics and no files.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
+
+import regex
 
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
 
 Span = tuple[int, int]  # [start, stop) in a text
 
-_WORD, _ALONE, _SIGN, _SPACE = "was "
-_TOKEN = re.compile(f"{_WORD}+|{_ALONE}|{_SIGN}")
-_WORDS = re.compile(f"{_WORD}+|{_ALONE}")
+_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _JOINERS = "_\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
-_UNSPACED = re.compile("[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_WORD = rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])+"
+_WORDS, _WORDS_AND_SIGNS = regex.compile(_WORD), regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]")
 
 
 class Share(NamedTuple):
@@ -41,23 +39,14 @@ def total(shares: Iterable[Share]) -> Share:
     return Share(sum(parts), sum(wholes))
 
 
-@cache
-def _kind(character: str) -> str:
-    if character.isspace():
-        return _SPACE
-    if _UNSPACED.match(character):
-        return _ALONE
-    return _WORD if unicodedata.category(character)[0] in "LMN" or character in _JOINERS else _SIGN
-
-
 def spans(text: str) -> list[Span]:
     """Where the words and signs of a text stand."""
-    return [match.span() for match in _TOKEN.finditer("".join(map(_kind, text)))]
+    return [match.span() for match in _WORDS_AND_SIGNS.finditer(text)]
 
 
 def words(text: str) -> list[str]:
     """The words of a text, without its signs."""
-    return [text[match.start() : match.end()] for match in _WORDS.finditer("".join(map(_kind, text)))]
+    return [match[0] for match in _WORDS.finditer(text)]
 
 
 def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
