@@ -122,19 +122,6 @@ def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
     assert batch_by == "sentences" or all(len(rows) * widths[rows].max() <= 300 for rows in plan)
 
 
-def test_the_smaller_the_parts_the_more_mixed_the_batches() -> None:
-    """60 pairs of 1 to 60 pieces in batches of 5: lengths differ by 4 if all are sorted, otherwise at random."""
-    source = np.random.default_rng(4).permutation(60) + 1
-
-    def spread(pairs: int) -> float:
-        plan = plan_batches(source, source, batch_size=5, batch_by="sentences", sort_pairs=pairs, seed=1, epoch=2)
-        assert all(sorted(source[rows]) == source[rows].tolist() for rows in plan)
-        return float(np.mean([source[rows].max() - source[rows].min() for rows in plan]))
-
-    assert spread(60) == 4
-    assert 6 < spread(30) < 12 < spread(15) < 25 < spread(5)
-
-
 @pytest.mark.parametrize(
     ("batch_order", "expected"),
     [("sorted", [[1, 3], [2, 0], [4, 6], [7, 5], [9, 8]]), ("shuffled_by_part", [{1, 3}, {2, 0}, {4, 6}, {7, 5}])],

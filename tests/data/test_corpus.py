@@ -253,12 +253,6 @@ def test_a_gzip_file_of_one_endless_line_takes_no_memory(folder: Path) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
-def test_a_device_without_an_end_is_no_text() -> None:
-    with pytest.raises(UserError, match=r"/dev/zero, line 1: has more than 4,194,304 bytes"):
-        list(read_lines(Path("/dev/zero")))
-
-
 def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
     """The descriptor stays open: nothing waits for the end of the stream."""
     reading, writing = os.pipe()

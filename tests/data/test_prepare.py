@@ -271,15 +271,6 @@ def test_vocabularies(folder: Path) -> None:
     assert joint.source.size == sizes[1] + 1
 
 
-def test_every_line_that_is_wrong_in_both_vocabularies(folder: Path) -> None:
-    both = write_vocabularies(folder, more="\n\na b\n")
-    with pytest.raises(UserError) as error:
-        run(folder, subwords__joint=False, **both)
-    assert len(error.value.messages) == 4
-    assert error.value.messages[0].startswith(f"subwords.source_vocabulary: {folder / 'source.vocab'}, line ")
-    assert error.value.messages[3].startswith(f"subwords.target_vocabulary: {folder / 'target.vocab'}, line ")
-
-
 def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
     with pytest.raises(UserError) as error:
         run(folder, subwords__joint=False, **write_vocabularies(folder), subwords__joiner="@@")
@@ -408,16 +399,6 @@ def two_corpora(folder: Path, **second: Any) -> dict[str, Any]:
     """The training files twice, the second time with these keys."""
     files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
     return {"data__train": [files, {**files, **second}]}
-
-
-def test_the_pairs_that_are_kept_of_each_corpus(folder: Path) -> None:
-    (folder / "short.en").write_text("snow\n\n", encoding="utf-8")
-    (folder / "short.de").write_text("Schnee\nleer\n", encoding="utf-8")
-    short = {"source": str(folder / "short.en"), "target": str(folder / "short.de")}
-    files = two_corpora(folder)["data__train"][0]
-    prepared = run(folder, data__train=[short, files, short], data__max_length=50)
-    assert prepared.train.sizes == (1, 4, 1)
-    assert prepared.valid.sizes == (3,)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])

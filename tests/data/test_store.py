@@ -44,16 +44,6 @@ def test_pairs_without_pieces(tmp_path: Path, vocabularies: Vocabularies) -> Non
     assert (len(ids), ids.source_lengths.tolist(), ids.target_lengths.tolist()) == (2, [0, 0], [0, 0])
 
 
-def test_of_huge_lines_only_a_few_are_encoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_CHUNK", 3)
-    monkeypatch.setattr(store, "_CHUNK_CHARACTERS", 10)
-    pairs = iter([("a", "b"), ("aaaaa", "bbb"), ("a", "b"), ("aaaa", "bbb"), ("a", "b"), ("a" * 20, ""), ("a", "b")])
-    chunks = []
-    while chunk := store._chunk(pairs):
-        chunks.append([len(source) for source, _ in chunk])
-    assert chunks == [[1, 5], [1, 4, 1], [20], [1]]  # of 10, 11, 20 and 2 characters
-
-
 def test_text_is_kept_only_when_asked_for(tmp_path: Path, vocabularies: Vocabularies) -> None:
     ids = written_ids(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
     assert sorted(path.name for path in ids.folder.iterdir()) == [

@@ -68,10 +68,6 @@ def halving(after: int, every: int) -> list[float]:
     return factors
 
 
-def test_halving_counted_in_updates() -> None:
-    assert halving(10, 20) == [1.0] * 10 + [0.5] * 20 + [0.25] * 20 + [0.125] * 9
-
-
 def test_halving_is_that_of_other_toolkits() -> None:
     """With the settings that the class names: OpenNMT-py's formula, and that of tensorflow's nmt for N = 60 updates."""
     start, every = 10, 7
@@ -149,15 +145,6 @@ def test_plateau_reaches_a_lowest_rate_that_its_cuts_lead_to(rate: float, factor
     assert schedule.end() == (f"the learning rate would be below {lowest:g}" if ends else None)
 
 
-def test_schedule_state_round_trip() -> None:
-    config = training(schedule={"name": "plateau", "patience": 1})
-    first, second = build_schedule(config), build_schedule(config)
-    for bleu in (5.0, 4.0, 4.0, 3.0):
-        first.validated({"bleu": bleu, "loss": 2.0})
-    second.restore(first.state())
-    assert second.state() == first.state() == {"current": 0.5, "best": 5.0, "loss": 2.0, "waited": 1}
-
-
 def test_improves() -> None:
     assert steering_metrics() == ["bleu", "loss", "perplexity"]
     assert improves("bleu", (2.0, 9.0), (1.0, 9.0))
@@ -184,18 +171,6 @@ def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
     weight.square().sum().backward()
     optimizer.step()
     assert weight.item() == pytest.approx(expected, abs=1e-5)
-
-
-def test_momentum_by_hand() -> None:
-    """v = 4, then 0.5 · 4 + 2.4 = 4.4, all of which the new rate multiplies: w = 2, 1.2, 1.2 - 0.1 · 4.4."""
-    weight = nn.Parameter(torch.tensor([2.0]))
-    optimizer = build_optimizer([weight], training(optimizer={"name": "sgd", "learning_rate": 0.2, "momentum": 0.5}))
-    for rate, expected in ((0.2, 1.2), (0.1, 0.76)):
-        optimizer.param_groups[0]["lr"] = rate
-        optimizer.zero_grad()
-        weight.square().sum().backward()
-        optimizer.step()
-        assert weight.item() == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(

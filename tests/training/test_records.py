@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.ops.loss import perplexity
 from nmt.training.progress import Progress
 from nmt.training.records import Records, readable
 from nmt.training.samples import Sample
@@ -196,11 +195,6 @@ def test_large_numbers_are_readable() -> None:
         "validation · epoch 0.70 · update 7 · loss 2.5000 · perplexity 999999.99 · old: loss 207.0600 · "
         "old: perplexity 8.47e+89 · old: BLEU nan"
     )
-
-
-def test_perplexity() -> None:
-    assert perplexity(math.log(7)) == pytest.approx(7)
-    assert perplexity(800.0) == math.inf
 
 
 # ------------------------------------------------------------------------------------------- what TensorBoard alone has

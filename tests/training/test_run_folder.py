@@ -178,16 +178,6 @@ def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
     leave(RunFolder.open(path, config(seed=5), resume=False))
 
 
-def test_one_of_two_states_is_enough_to_resume(tmp_path: Path) -> None:
-    """Between two renames the newest may be missing."""
-    path = with_state(tmp_path / "run", config())
-    (path / "state.safetensors").rename(path / "state.1.safetensors")
-    (path / "best.safetensors").touch()
-    leave(RunFolder.open(path, config(), resume=True))
-    with pytest.raises(UserError, match="holds a run of this configuration already"):
-        RunFolder.open(path, config(), resume=False)
-
-
 def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config())
     run = [

@@ -157,15 +157,6 @@ def test_the_names_in_the_file(folder: RunFolder) -> None:
     assert json.loads(texts["numbers"]).keys() == numbers
 
 
-def test_a_process_without_a_state_draws_numbers_of_its_own() -> None:
-    drawn = []
-    for seed, rank, number in ((1, 0, 0), (1, 1, 0), (1, 0, 5), (2, 0, 0), (1, 0, 0)):
-        seed_process(seed, rank, number)
-        drawn.append(torch.rand(1).item())
-    assert len(set(drawn[:4])) == 4
-    assert drawn[0] == drawn[4]
-
-
 def test_the_random_states_of_gpus(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """On as many as there were; more or fewer draw numbers of their own."""
     gpus = [torch.tensor([number, 2], dtype=torch.uint8) for number in range(2)]
@@ -331,21 +322,6 @@ def test_the_others_read_what_the_first_process_has_settled(folder: RunFolder, r
     assert state.update == 4
 
 
-@pytest.mark.parametrize("problem", ["damaged", "gone"])
-def test_the_state_before_takes_the_place_of_the_newest(folder: RunFolder, problem: str) -> None:
-    write_two(folder)
-    folder.state_path.unlink()
-    if problem == "damaged":
-        folder.state_path.write_bytes(b"half")
-    said: list[str] = []
-    state = saved_state(folder, ALONE, said.append)
-    assert state is not None
-    assert state.update == read_state(folder.state_path).update == 3
-    (line,) = said
-    assert line.startswith(f"warning: {folder.state_path}: {'is gone' if problem == 'gone' else 'damaged'}")
-    assert line.endswith("; going on from the state before it, of update 3")
-
-
 @pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("previous", [False, True])
 def test_no_state_that_can_be_read(folder: RunFolder, previous: bool, best: bool) -> None:
@@ -400,31 +376,20 @@ AVERAGING = CONFIG.model_copy(
 )
 
 
-def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder) -> None:
+@pytest.mark.parametrize("decay", [0.9, 0.9999])  # in float32 and in float64
+def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder, decay: float) -> None:
+    averaging = CONFIG.training.model_copy(update={"moving_average": MovingAverageConfig(decay=decay)})
+    config = CONFIG.model_copy(update={"training": averaging})
     model = Model(3, 2)
-    writing = replace(states(folder, model=model), config=AVERAGING)
-    averages = {name: weight.clone() for name, weight in model.state_dict().items()}
-    nn.init.normal_(model.weight)
-    writing.write(Progress(update=4), RECORDS)
-    again, _, log = resumed(folder, config=AVERAGING)
-    assert again.average is not None
-    assert not warnings(log)
-    assert torch.equal(again.model.state_dict()["weight"], model.weight)
-    assert not torch.equal(model.weight, averages["weight"])
-    assert all(torch.equal(again.average.weights[name], weight) for name, weight in averages.items())
-
-
-def test_a_long_moving_average_is_restored_in_float64(folder: RunFolder) -> None:
-    long = CONFIG.training.model_copy(update={"moving_average": MovingAverageConfig(decay=0.9999)})
-    config = CONFIG.model_copy(update={"training": long})
-    writing = replace(states(folder, model=Model(3, 2)), config=config)
+    writing = replace(states(folder, model=model), config=config)
     assert writing.average is not None
-    for weight in writing.average.weights.values():
+    for weight in (model.weight, *writing.average.weights.values()):
         nn.init.normal_(weight)
     writing.write(Progress(update=4), RECORDS)
     again, _, log = resumed(folder, config=config)
     assert again.average is not None
     assert not warnings(log)
+    assert torch.equal(again.model.state_dict()["weight"], model.weight)
     for name, weight in again.average.weights.items():
-        assert weight.dtype == torch.float64
+        assert weight.dtype == (torch.float32 if decay == 0.9 else torch.float64)
         assert torch.equal(weight, writing.average.weights[name])

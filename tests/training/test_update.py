@@ -12,7 +12,6 @@ from nmt.data.batch import Batch, PieceLinks, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops.computing import computing
 from nmt.training.corpus_loss import corpus_loss
-from nmt.training.divergence import Diverged
 from nmt.training.objective import BatchLoss, batch_loss, training_loss
 from nmt.training.optim import build_optimizer
 from nmt.training.update import update
@@ -109,13 +108,6 @@ def test_an_update_without_a_number_leaves_weights_and_optimizer(model: Seq2Seq)
     assert np.isnan(result.loss)
     after = [model.state_dict(), optimizer.state_dict()["state"]]
     torch.testing.assert_close(after, before, rtol=0, atol=0, equal_nan=True)
-
-
-def test_divergence_is_reported_by_validation(model: Seq2Seq) -> None:
-    with torch.no_grad():
-        model.output_weight[3, 0] = float("inf")
-    with pytest.raises(Diverged, match=r"diverged: validation loss .*learning_rate"):
-        corpus_loss(model, batches())
 
 
 def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq2Seq) -> None:
