@@ -126,7 +126,7 @@ def process_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterato
         log_every = max(1, options.updates // 5)
         sets = [*task.sets, f"training.max_updates={SETTLING + options.updates}", f"training.log_every={log_every}"]
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-        command += ["-m", "nmt.cli.train", "--config", str(task.config), "--output", str(folder)]
+        command += ["-m", "nmt", "train", "--config", str(task.config), "--output", str(folder)]
         command += [word for override in sets for word in ("--set", override)]
         run_command([*command, "--device", task.device], environment={"OMP_NUM_THREADS": str(threads)})
         records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -198,7 +198,7 @@ def prepare(folder: Path, updates: int, *sizes: str) -> None:
     del recipe["training"]["schedule"], recipe["training"]["max_epochs"]
     recipe["training"] |= {"max_updates": 10**9, "log_every": 10, "validate_every": 200}
     (folder / "config.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    train = [sys.executable, "-m", "nmt.cli.train", "--config", str(folder / "config.yaml")]
+    train = [sys.executable, "-m", "nmt", "train", "--config", str(folder / "config.yaml")]
     short = ["--set", f"training.max_updates={updates}", "--set", "training.validation.metric=loss"]
     _call([*train, "--output", str(folder / "model"), *short])
 

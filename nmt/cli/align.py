@@ -116,9 +116,3 @@ def _report(scores: AlignmentScores, *, sentences: int, json: str | None) -> Non
         numbers[name] = None if value is None else round(value, 6)
     table = "\n".join([*lines, counted(sentences, "sentence")])
     write_report(json, table, {**numbers, "sentences": sentences})
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

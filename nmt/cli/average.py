@@ -107,9 +107,3 @@ def _average(options: argparse.Namespace) -> None:
         save_model(Path(options.output).resolve(), average)
     for path, share in zip(paths, shares, strict=True):
         print(f"{PROGRAM}: {share:.4g} of {path}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

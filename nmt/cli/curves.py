@@ -87,9 +87,3 @@ def _read(folder: Path, warnings: list[str]) -> "list[Record]":
         which = ", ".join(first_of([*map(str, damaged)], _MOST))
         warnings.append(f"{path}: no measurement in line {which}; the others are drawn")
     return records
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

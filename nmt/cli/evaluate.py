@@ -474,9 +474,3 @@ def _is_too_low(request: Request, comparison: "Comparison") -> bool:
     for name, score in low.items():
         print(f"{PROGRAM}: {name}: BLEU {score:.4f} is below {request.fail_below:g}", file=sys.stderr)
     return bool(low)
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

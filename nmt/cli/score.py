@@ -195,9 +195,3 @@ def _perplexity(sentences: int, tokens: int, log_probability: float) -> tuple[st
         "log_probability": round(log_probability, 6),
         "perplexity": None if overall is None or math.isinf(overall) else float(f"{overall:.8g}"),
     }
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

@@ -268,9 +268,3 @@ def _glossaries(of_pairs: "Sequence[tuple[Pair | None, Glossary]]", pairs: Seque
         glossaries[pair] = glossary
     refuse(problems)
     return glossaries
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

@@ -146,9 +146,3 @@ def _report(trained: "Trained", lines: int, *, sampled: bool) -> Iterator[str]:
     if sampled:
         yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
     yield f"{trained.together:,} pairs of pieces occur together"
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

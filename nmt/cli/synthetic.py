@@ -87,9 +87,3 @@ def _is_other(path: Path, content: bytes) -> bool:
         return path.stat().st_size != len(content) or path.read_bytes() != content
     except FileNotFoundError:
         return path.is_symlink()
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

@@ -30,7 +30,7 @@ def parser() -> Parser:
         description="Train a translation model from one configuration file.",
         epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, a training that "
         "diverged, or memory or a disk that is too small, 128 + N stopped by signal N, once training has begun with "
-        "the state saved, 1 a failure of the program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train "
+        "the state saved, 1 a failure of the program. Several processes: torchrun --nproc-per-node N -m nmt train "
         "and these options.",
     )
     made.add_argument(
@@ -143,9 +143,3 @@ def _command(arguments: Sequence[str] | None) -> int | None:
             raise
         raise ToldElsewhere(*error.messages) from error
     return None
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

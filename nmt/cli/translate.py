@@ -32,7 +32,7 @@ def parser() -> Parser:
         epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
         "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
         "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
-        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
+        "torchrun --nproc-per-node N -m nmt translate and these options.",
         usual=(
             *("model", "input", "output", "format", "split_sentences", "device", "beam_size", "n_best", "glossary"),
             *("replace_unknown", "resume"),
@@ -233,9 +233,3 @@ def _translate(arguments: Sequence[str] | None) -> int:
 
     with joined(program=PROGRAM) as (processes, _):
         return translate_as_one(options, processes)
-
-
-if __name__ == "__main__":
-    from nmt.cli import start
-
-    raise SystemExit(start.main(PROGRAM))

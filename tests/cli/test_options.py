@@ -170,7 +170,7 @@ def test_a_full_disk() -> None:
 @pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
 def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Yes, they do.\n", encoding="utf-8")
-    command = [sys.executable, "-m", "nmt.cli.evaluate", "--hypotheses", "text", "--reference", "text"]
+    command = [sys.executable, "-m", "nmt", "eval", "--hypotheses", "text", "--reference", "text"]
     with FULL.open("wb") as full:
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2

@@ -266,10 +266,10 @@ def closed_pipe() -> int:
 @pytest.mark.parametrize(
     "command",
     [
-        "nmt.cli.translate --model model.safetensors --input text",
-        "nmt.cli.score --model model.safetensors --source text --target text",
-        "nmt.cli.evaluate --hypotheses text --reference text",
-        "nmt.cli.train --print-schema",
+        "nmt translate --model model.safetensors --input text",
+        "nmt score --model model.safetensors --source text --target text",
+        "nmt eval --hypotheses text --reference text",
+        "nmt train --print-schema",
         "nmt --help",
     ],
 )
@@ -277,8 +277,7 @@ def test_a_command_without_a_reader_ends_like_others(command: str, tmp_path: Pat
     """As `cat` in `cat text | head -1`: silent, with the code of SIGPIPE."""
     save_random_model(tmp_path / "model.safetensors")
     (tmp_path / "text").write_text(text(3))
-    module, *options = command.split()
-    program = [sys.executable, "-m", module, *options]
+    program = [sys.executable, "-m", *command.split()]
     ended = subprocess.run(program, cwd=tmp_path, stdout=closed_pipe, stderr=subprocess.PIPE, text=True)
     os.close(closed_pipe)
     assert (ended.returncode, ended.stderr.replace("nmt-score: perplexity", "")) == (128 + signal.SIGPIPE, "")
@@ -292,16 +291,15 @@ def test_a_command_without_a_reader_ends_like_others(command: str, tmp_path: Pat
     ("command", "unbuffered"),
     [
         ("nmt --help", ""),
-        ("nmt.cli.train --version", "1"),
-        ("nmt.cli.train --list-configs", ""),
-        ("nmt.cli.synthetic --output corpus --train 3 --valid 1 --test 1", "1"),
+        ("nmt train --version", "1"),
+        ("nmt train --list-configs", ""),
+        ("nmt synthetic --output corpus --train 3 --valid 1 --test 1", "1"),
     ],
 )
 def test_a_full_disk_is_told(command: str, unbuffered: str, tmp_path: Path) -> None:
-    module, *options = command.split()
     with FULL.open("wb") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", module, *options],
+            [sys.executable, "-m", *command.split()],
             cwd=tmp_path,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -323,7 +321,7 @@ def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
     """In UTF-8, as translations and scores are; bytes of a path that are not, as messages have them."""
     sizes = ["--train", "3", "--valid", "1", "--test", "1"]
     ended = subprocess.run(
-        [sys.executable, "-m", "nmt.cli.synthetic", "--output", b"\xff\xc3\xa4", *sizes],
+        [sys.executable, "-m", "nmt", "synthetic", "--output", b"\xff\xc3\xa4", *sizes],
         cwd=tmp_path,
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},

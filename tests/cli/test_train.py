@@ -358,7 +358,7 @@ def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_output_in_a_locale_without_utf8(tmp_path: Path, tiny: Path) -> None:
-    command = [sys.executable, "-m", "nmt.cli.train", "--config", tiny, "--output", tmp_path / "run", "--dry-run"]
+    command = [sys.executable, "-m", "nmt", "train", "--config", tiny, "--output", tmp_path / "run", "--dry-run"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     process = subprocess.run(command, capture_output=True, check=False, env=environment)
     assert process.returncode == 0, process.stderr

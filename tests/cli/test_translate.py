@@ -300,7 +300,7 @@ def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> None:
     option = "" if closed == "<&-" else f"--input '{source}'"
-    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' {option} {closed}"
+    command = f"'{sys.executable}' -m nmt translate --model '{model}' {option} {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True)
     assert (done.returncode, done.stdout) == (2, b"")
     (line,) = done.stderr.decode().splitlines()
@@ -309,7 +309,7 @@ def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> Non
 
 @pytest.mark.slow
 def test_a_closed_standard_error(model: Path, source: Path) -> None:
-    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' --input '{source}' 2>&-"
+    command = f"'{sys.executable}' -m nmt translate --model '{model}' --input '{source}' 2>&-"
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE)
     assert done.returncode == 0
     assert done.stdout.decode().split("\n")[:-1] == translated(model, source)

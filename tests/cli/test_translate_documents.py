@@ -40,7 +40,7 @@ def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_standard_input_and_output(model: Path) -> None:
-    command = [sys.executable, "-m", "nmt.cli.translate", "--model", str(model), "--format", "html"]
+    command = [sys.executable, "-m", "nmt", "translate", "--model", str(model), "--format", "html"]
     done = subprocess.run(command, input=HTML.encode(), capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode() == translate_document(Translator.load(model), HTML, format="html")

@@ -52,7 +52,7 @@ def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, 
     """Start a training of two processes by torchrun; `launcher` are options of its own."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *launcher]
     return subprocess.Popen(
-        [sys.executable, *torchrun, "-m", "nmt.cli.train", *arguments(config, output), *more],
+        [sys.executable, *torchrun, "-m", "nmt", "train", *arguments(config, output), *more],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -44,7 +44,7 @@ def start_torchrun(*arguments: str) -> "subprocess.Popen[str]":
     """Start nmt-translate in two processes."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     return subprocess.Popen(
-        [sys.executable, *torchrun, "-m", "nmt.cli.translate", *arguments],
+        [sys.executable, *torchrun, "-m", "nmt", "translate", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

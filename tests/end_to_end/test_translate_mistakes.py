@@ -41,9 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def shell(model: Path, options: str, around: str) -> "subprocess.CompletedProcess[bytes]":
     """Run `around` by a shell, with the command in place of {}."""
-    command = (
-        f"{shlex.quote(sys.executable)} -m nmt.cli.translate --device cpu --model {shlex.quote(str(model))} {options}"
-    )
+    command = f"{shlex.quote(sys.executable)} -m nmt translate --device cpu --model {shlex.quote(str(model))} {options}"
     return subprocess.run(
         ["sh", "-c", around.replace("{}", command)], capture_output=True, env=ENVIRONMENT, timeout=300
     )
@@ -177,7 +175,7 @@ def test_standard_input_is_read_once(folder: Path, model: Path, source: str) -> 
 def test_of_several_that_are_standard_input_the_first_reads_it(folder: Path, model: Path) -> None:
     """That is told before anything waits for what the other end of the pipe may write."""
     options = "--input source --prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --output out"
-    command = [sys.executable, "-m", "nmt.cli.translate", "--device", "cpu", "--model", str(model), *options.split()]
+    command = [sys.executable, "-m", "nmt", "translate", "--device", "cpu", "--model", str(model), *options.split()]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=ENVIRONMENT, text=True) as process:
         assert process.stderr is not None

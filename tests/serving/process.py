@@ -15,7 +15,7 @@ class Server:
     """nmt-serve on a free port, listening. `stop` ends it."""
 
     def __init__(self, *options: str, cwd: Path | None = None) -> None:
-        command = [sys.executable, "-m", "nmt.cli.serve", "--port", "0", "--device", "cpu", *options]
+        command = [sys.executable, "-m", "nmt", "serve", "--port", "0", "--device", "cpu", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd)
         self.errors: list[str] = []
         assert self.process.stderr is not None
