@@ -4,12 +4,13 @@ from nmt.config.allowed import json_schema
 from nmt.config.key_checks import checked_value
 from nmt.config.loading import (
     Check,
-    Inheritance,
+    Loaded,
     differences,
     dump_config,
     load_config,
     moved_files,
     parse_config,
+    read_config,
 )
 from nmt.config.problems import Problem
 from nmt.config.schema import Config, ModelConfig
@@ -17,7 +18,7 @@ from nmt.config.schema import Config, ModelConfig
 __all__ = [
     "Check",
     "Config",
-    "Inheritance",
+    "Loaded",
     "ModelConfig",
     "Problem",
     "checked_value",
@@ -27,4 +28,5 @@ __all__ = [
     "load_config",
     "moved_files",
     "parse_config",
+    "read_config",
 ]

@@ -21,20 +21,16 @@ from nmt.examples import examples
 Check = Callable[[Config], Iterable[Problem]]
 
 
-class Inheritance(NamedTuple):
-    """A configuration completed with keys of another one, as for fine-tuning."""
-
-    config: Config
-    problems: Sequence[Problem] = ()  # keys that were given and contradict the other configuration
-    is_begun: bool = False  # whether a run goes on with exactly it, which passed the checks of its time
-
-
 class _Sources(NamedTuple):
     """What a configuration was put together from."""
 
     name: str  # of the file
     document: Document
     overrides: Sequence[Override] = ()
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Raise UserError with the problems, if there are any, and where each is."""
+        refuse(_first(self.messages(problems)))
 
     def messages(self, problems: Iterable[Problem]) -> list[str]:
         """One message per problem: those of the file by line, then those of the overrides."""
@@ -65,22 +61,21 @@ def _message(origin: str | Override, problem: Problem) -> str:
     return ": ".join(filter(None, [str(origin), key, problem.message]))
 
 
-def load_config(
-    path: Path,
-    overrides: Sequence[str] = (),
-    checks: Sequence[Check] = (),
-    inherit: Callable[[Config], Inheritance] = Inheritance,
-    *,
-    families: Families = NO_FAMILIES,
-    folder: Path | None = None,
-) -> Config:
+class Loaded(NamedTuple):
+    """A configuration whose keys are right by themselves, and what it was put together from."""
+
+    config: Config
+    sources: _Sources
+
+
+def read_config(
+    path: Path, overrides: Sequence[str] = (), *, families: Families = NO_FAMILIES, folder: Path | None = None
+) -> Loaded:
     """Read a configuration file; paths in it are relative to `folder`, by default its own, and paths in `overrides` to
     the current one.
 
     `overrides` are "KEY=VALUE" with VALUE in YAML. `families` are the names that only the caller knows, such as those
-    of the attention scores. Where every key is right by itself, `inherit` completes the configuration, and keys are
-    compared with each other, here and by the `checks`; but not where a run goes on with them, which a check added later
-    must not end. Raises UserError with every mistake.
+    of the attention scores. Raises UserError with every mistake in a single key.
     """
     document = _document(_text(path), str(path))
     problems: list[str] = []
@@ -88,13 +83,20 @@ def load_config(
     sources = _Sources(str(path), document, applied)
     config = check_keys(tree, path.parent if folder is None else folder, families)
     if not isinstance(config, Config):
-        problems = [*sources.messages(config), *sources.repeated(), *problems]
-        raise UserError(*_first(problems))
+        raise UserError(*_first([*sources.messages(config), *sources.repeated(), *problems]))
     refuse(_first([*sources.repeated(), *problems]))
-    config, differing, is_begun = inherit(config)
-    refuse(sources.messages(differing))
-    found = [problem for check in (checks if is_begun else (contradictions, *checks)) for problem in check(config)]
-    refuse(_first(sources.messages(found)))
+    return Loaded(config, sources)
+
+
+def load_config(
+    path: Path, overrides: Sequence[str] = (), checks: Sequence[Check] = (), *, families: Families = NO_FAMILIES
+) -> Config:
+    """Read a configuration file as `read_config` does, and compare its keys with each other, here and by the `checks`.
+
+    Raises UserError with every mistake.
+    """
+    config, sources = read_config(path, overrides, families=families)
+    sources.refuse([problem for check in (contradictions, *checks) for problem in check(config)])
     return config
 
 

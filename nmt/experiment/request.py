@@ -11,7 +11,9 @@ from textwrap import shorten
 
 import torch
 
-from nmt.config import Check, Config, Inheritance, Problem, load_config, moved_files
+from nmt.config import Config, Loaded, Problem, moved_files, read_config
+from nmt.config.contradictions import contradictions
+from nmt.config.problems import problem_at
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
 from nmt.devices import choose_device
@@ -65,27 +67,53 @@ def read_request(
         chosen = choose_device(device)
     if resume and overwrite:
         problems.append("--resume and --overwrite contradict each other: continue the run, or begin another")
-    start = _Start(init_from, output, resume)
+    origin = None
+    with collected(problems):
+        origin = None if init_from is None else load_origin(init_from)
     source = _source(config)
-    checks: list[Check] = [model_problems, source.missing_files, _tokenizer_problems]
-    checks += [start.missing_model, start.embedding_problems]
     with collected(problems):
         families = {**FAMILIES, "metric": steering_metrics()}
-        loaded = load_config(source.path, settings, checks, start.inherit, families=families, folder=source.folder)
-    refuse([*start.problems, *problems])
+        loaded = read_config(source.path, settings, families=families, folder=source.folder)
+        folder = output or Path("runs") / loaded.config.name
+        if init_from is None and resume and (copy := recorded_origin(folder)) is not None:
+            origin = load_origin(copy)
+        if init_from is None or origin is not None:  # else nothing is known of what it would be completed with
+            completed = _completed(loaded, origin, source, folder, resume=resume)
+    refuse(problems)
     return Request(
-        config=loaded,
+        config=completed,
         config_path=source.path,
-        origin=start.origin,
+        origin=origin,
         device=chosen,
-        output=_run_folder(output, loaded),
+        output=folder,
         resume=resume,
         overwrite=overwrite,
     )
 
 
-def _run_folder(output: Path | None, config: Config) -> Path:
-    return output or Path("runs") / config.name
+def _completed(loaded: Loaded, origin: Origin | None, source: "_Source", folder: Path, *, resume: bool) -> Config:
+    """The configuration with what it inherits from the model to start from. Raises UserError for keys that do not go
+    together; but where a run goes on with them, a check that was added later must not end it."""
+    config, sources = loaded
+    goes_on = resume and has_state(folder)
+    if origin is not None:
+        config, differing = inherited(config, origin)
+        sources.refuse(differing)
+    before = begun_with(folder) if goes_on else None
+    is_begun = before is not None and moved_files(before, config) is not None
+    problems = [] if is_begun else contradictions(config)
+    problems += [*model_problems(config), *source.missing_files(config), *_tokenizer_problems(config)]
+    problems += [] if origin is not None else _about_a_model(config)
+    problems += [] if goes_on else embedding_problems(config)
+    sources.refuse(problems)
+    return config
+
+
+def _about_a_model(config: Config) -> list[Problem]:
+    """What makes no sense without the weights of a model that has learned something."""
+    given = {"training.freeze": config.training.freeze, "training.vocabulary": config.training.vocabulary != "same"}
+    message = "needs --init-from, the model that it is about"
+    return [problem_at(key, message) for key, is_given in given.items() if is_given]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,53 +157,3 @@ def _tokenizer_problems(config: Config) -> list[Problem]:
     except UserError as error:
         return [Problem(("training", "validation", "tokenize"), "; ".join(error.messages))]
     return []
-
-
-class _Start:
-    """The model to start from: that of --init-from, or the one from which the run to resume started.
-
-    `problems` says what is wrong with its file.
-    """
-
-    def __init__(self, model: Path | None, output: Path | None, resume: bool) -> None:
-        self.origin: Origin | None = None
-        self.problems: list[str] = []
-        self._output, self._resume = output, resume
-        self._load(model)
-
-    def _load(self, model: Path | None) -> None:
-        self._model = model
-        if model is not None:
-            with collected(self.problems):
-                self.origin = load_origin(model)
-
-    def inherit(self, config: Config) -> Inheritance:
-        """The configuration with what it inherits from the model; for `load_config`."""
-        folder, goes_on = _run_folder(self._output, config), self._goes_on(config)
-        if self._model is None and self._resume:
-            self._load(recorded_origin(folder))
-        refuse(self.problems)  # nothing is known of what it would be completed with
-        completed = Inheritance(config) if self.origin is None else inherited(config, self.origin)
-        before = begun_with(folder) if goes_on else None
-        is_begun = before is not None and moved_files(before, completed.config) is not None
-        return completed._replace(is_begun=is_begun)
-
-    def embedding_problems(self, config: Config) -> list[Problem]:
-        """Files of vectors that cannot be read; a run that is resumed needs them no more."""
-        return [] if self._goes_on(config) else embedding_problems(config)
-
-    def _goes_on(self, config: Config) -> bool:
-        """Whether a run is resumed that has a state to resume from."""
-        return self._resume and has_state(_run_folder(self._output, config))
-
-    def missing_model(self, config: Config) -> list[Problem]:
-        """What makes no sense without the weights of a model that has learned something."""
-        if self._model is not None:
-            return []
-        training = config.training
-        given: dict[KeyPath, bool] = {
-            ("training", "freeze"): bool(training.freeze),
-            ("training", "vocabulary"): training.vocabulary != "same",
-        }
-        message = "needs --init-from, the model that it is about"
-        return [Problem(key, message) for key, is_given in given.items() if is_given]

@@ -23,7 +23,7 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from nmt.config import Config, Inheritance, ModelConfig, Problem, differences
+from nmt.config import Config, ModelConfig, Problem, differences
 from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import EmbeddingsConfig
@@ -113,8 +113,8 @@ def freeze(model: Seq2Seq, names: Sequence[str]) -> None:
 # --------------------------------------------------------------------------------- what is inherited from another model
 
 
-def inherited(config: Config, origin: Origin) -> Inheritance:
-    """`config` with the architecture and the subword settings of the model it starts from.
+def inherited(config: Config, origin: Origin) -> tuple[Config, list[Problem]]:
+    """`config` with the architecture and the subword settings of the model it starts from, and what contradicts these.
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
     With training.vocabulary: new, the subword settings are those of `config`. Subword sampling belongs to training, so
@@ -142,7 +142,7 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
         )
         problems.append(Problem(("model", "embeddings"), message))
     model = model.model_copy(update={"embeddings": None})
-    return Inheritance(config.model_copy(update={"model": model, "subwords": subwords}), problems)
+    return config.model_copy(update={"model": model, "subwords": subwords}), problems
 
 
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]:
