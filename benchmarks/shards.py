@@ -68,7 +68,7 @@ class Translation:
 
 
 def _program(name: str) -> list[str]:
-    return [sys.executable, "-m", f"nmt.cli.{name}"]
+    return [sys.executable, "-m", "nmt", name]
 
 
 def _finished(process: "subprocess.Popen[str]") -> None:

@@ -163,7 +163,7 @@ def _start(folder: Path, program: str, *arguments: str | Path, pipes: bool = Fal
     stream = subprocess.PIPE if pipes else subprocess.DEVNULL
     with open(folder / f"{program}.log", "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", f"nmt.cli.{program}", *map(str, arguments)],
+            [sys.executable, "-m", "nmt", program, *map(str, arguments)],
             stdin=stream,
             stdout=stream,
             stderr=log,

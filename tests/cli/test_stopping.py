@@ -17,13 +17,7 @@ from nmt import signals
 from nmt.cli.common import run
 from tests.conftest import ROOT
 
-MODULES = {
-    "train": "nmt-train",
-    "translate": "nmt-translate",
-    "evaluate": "nmt-eval",
-    "score": "nmt-score",
-    "shortlist": "nmt-shortlist",
-}
+COMMANDS = ("train", "translate", "eval", "score", "shortlist")
 CODES = {
     signal.SIGINT: (130, "interrupted"),
     signal.SIGTERM: (143, "terminated"),
@@ -57,11 +51,12 @@ def stopped(command: Sequence[str], signals: Sequence[int], *, after: float) -> 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says which signals a process handles")
-@pytest.mark.parametrize(("module", "after"), list(zip(MODULES, (0.0, 0.05, 0.2, 0.5, 0.1), strict=True)))
-def test_a_signal_during_imports(module: str, after: float) -> None:
+@pytest.mark.parametrize(("command", "after"), list(zip(COMMANDS, (0.0, 0.05, 0.2, 0.5, 0.1), strict=True)))
+def test_a_signal_during_imports(command: str, after: float) -> None:
     signals = [signal.SIGTERM, signal.SIGINT, signal.SIGINT]
-    code, errors = stopped([sys.executable, "-m", f"nmt.cli.{module}"], signals, after=after)
-    said = {(number, f"{MODULES[module]}: {word}\n") for number, word in CODES.values()}
+    code, errors = stopped([sys.executable, "-m", "nmt", command], signals, after=after)
+    programs = ("nmt", f"nmt-{command}")  # before it is known that the command is one, and then
+    said = {(number, f"{program}: {word}\n") for number, word in CODES.values() for program in programs}
     assert code == 2 or (code, errors) in said  # 2: over before the signals came, as it was given nothing to do
 
 

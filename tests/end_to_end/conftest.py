@@ -85,7 +85,7 @@ def command() -> Callable[..., list[str]]:
     """command("train", …) is the command line of nmt-train in a process of its own."""
 
     def build(name: str, *arguments: object) -> list[str]:
-        return [sys.executable, "-m", f"nmt.cli.{name}", *map(str, arguments)]
+        return [sys.executable, "-m", "nmt", name, *map(str, arguments)]
 
     return build
 

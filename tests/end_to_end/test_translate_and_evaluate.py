@@ -281,7 +281,7 @@ def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path) -> None
     assert f"--output {folder / 'out'}: the folder {folder} cannot be written to" in said
 
 
-@pytest.mark.parametrize("program", ["translate", "evaluate"])
+@pytest.mark.parametrize("program", ["translate", "eval"])
 def test_a_reader_that_has_gone(model: Path, corpus: Path, program: str, command: Command) -> None:
     """As with `| head -1`: no traceback, and the code of SIGPIPE, as other programs have it."""
     if program == "translate":
