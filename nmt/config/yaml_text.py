@@ -226,12 +226,8 @@ def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
     return YamlError(f"{message}; the line reads: {shown}" if shown else message, mark.line + 1)
 
 
-def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
-    """Write plain values in the order of their keys; `read_yaml` reads back equal values.
-
-    With `on_one_line`, `{lists: [1, 2]}` is how sections and lists are written.
-    """
+def write_yaml(value: Any) -> str:
+    """Write plain values in the order of their keys; `read_yaml` reads back equal values."""
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
     # Not the writer in C, which refuses lone surrogates: they stand for bytes of a path that is not UTF-8.
-    text = str(yaml.dump(value, Dumper=_Writer, default_flow_style=on_one_line, **options))
-    return re.sub(r"(?<=\n)\.\.\.\n\Z", "", text)  # an end of document, which follows a value that stands alone
+    return str(yaml.dump(value, Dumper=_Writer, default_flow_style=False, **options))

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from nmt.config.yaml_text import write_yaml
 from nmt.errors import UserError, refuse
 from nmt.experiment.request import read_request
 from nmt.experiment.training import Trained, run
@@ -81,16 +80,16 @@ def train(
 
 
 def _as_options(settings: Mapping[str, Any]) -> list[str]:
-    """The settings as the command has them: "KEY=VALUE" with VALUE in YAML. Raises UserError with all problems."""
+    """The settings as the command has them: "KEY=VALUE" with VALUE in JSON, which YAML includes.
+
+    Raises UserError with all problems.
+    """
     if not isinstance(settings, Mapping):
         raise UserError(f"settings is {settings!r}; it must be a mapping of keys to values")
     options, problems = [], []
     for key, value in settings.items():
-        if section := next((other for other in settings if str(key).startswith(f"{other}.")), None):
-            problems.append(f"settings: {key} is part of {section}, which is given, too; give one of the two")
         try:
-            plain = json.loads(json.dumps(value, default=_plain))
-            options.append(f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n"))
+            options.append(f"{key}={json.dumps(value, default=_plain, ensure_ascii=False)}")
         except (TypeError, ValueError) as error:
             problems.append(f"settings: {key} is {value!r}, which a configuration cannot hold ({error})")
     refuse(problems)
@@ -98,14 +97,10 @@ def _as_options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a path, a mapping, or numbers of NumPy or PyTorch."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
+    """What JSON has for a mapping, for numbers of NumPy or PyTorch, and for a path."""
     if isinstance(value, Mapping):
         return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"of type {type(value).__name__}")
+    return value.tolist() if hasattr(value, "tolist") else os.fspath(value)
 
 
 @contextmanager

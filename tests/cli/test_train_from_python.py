@@ -64,7 +64,7 @@ def test_settings_are_values(tmp_path: Path, tiny: Path) -> None:
         "name": "10.5",  # a text
         "data.source_language": "no",  # which YAML takes for false
         "training.optimizer": MappingProxyType({"name": "adam", "learning_rate": torch.tensor(0.25)}),
-        "training.label_smoothing": 1e-5,  # of which JSON makes what YAML takes for a text
+        "training.label_smoothing": 1e-5,
         "seed": np.arange(5)[4],
         "data.cache_folder": tmp_path / "cache",
         "training.early_stopping": {"metric": "bleu", "patience": 3},
@@ -91,7 +91,6 @@ def test_settings_are_values(tmp_path: Path, tiny: Path) -> None:
     [
         ({"settings": ["seed=3"]}, nmt.UserError),
         ({"settings": {"seed": {1}}}, nmt.UserError),
-        ({"settings": {"training.optimizer": {"name": "adam"}, "training": {}}}, nmt.UserError),
         ({"output": 5}, TypeError),
         ({"config": {"name": "x"}}, TypeError),
         ({"overwrite": "no"}, nmt.UserError),
@@ -154,9 +153,9 @@ def test_paths_are_relative_to_the_current_folder(
     texts = [{"source": Path("Übung: 😀.en"), "target": Path("Übung: 😀.de")}]
     nmt.train(tiny, settings={"data.train": texts, "training.max_updates": 1}, output=tmp_path / "run", device="cpu")
     assert config_of(tmp_path / "run").data.train[0].source == corpus / "Übung: 😀.en"
-    with pytest.raises(nmt.UserError, match=r"^--set data.train=none: given 'none'; allowed: a list"):
+    with pytest.raises(nmt.UserError, match=r"^--set data.train=\"none\": given 'none'; allowed: a list"):
         nmt.train(tiny, settings={"data.train": "none"}, output=tmp_path / "run", resume=True, device="cpu")
-    with pytest.raises(nmt.UserError, match=r"^--set data.train=\[\{source: 'no', target: none\}\]: "):
+    with pytest.raises(nmt.UserError, match=r'^--set data.train=\[\{"source": "no", "target": "none"\}\]: '):
         nmt.train(tiny, settings={"data.train": [{"source": "no", "target": "none"}]}, output=tmp_path / "x")
 
 

@@ -64,7 +64,6 @@ def test_keys_are_text_and_keep_their_order() -> None:
     assert list(read_yaml(text).value) == ["zebra", "2", "true"]
     assert write_yaml({"zebra": 1, "ant": 2}) == "zebra: 1\nant: 2\n"
     assert write_yaml({"name": "v1..."}) == "name: v1...\n"
-    assert write_yaml("none", on_one_line=True) == "none\n"
 
 
 @pytest.mark.parametrize(
