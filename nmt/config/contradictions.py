@@ -319,7 +319,7 @@ def _fine_tuning(config: Config, problems: Problems) -> None:
     training = config.training
     has_symbols = config.data.placeholders is not None or bool(config.subwords.symbols)
     is_new = training.vocabulary == "new" or (training.vocabulary == "extended" and has_symbols)  # that of the target
-    if training.vocabulary != "same" and "embeddings" in training.freeze:
+    if training.vocabulary in ("extended", "new") and "embeddings" in training.freeze:
         message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
         problems.append(problem_at("training.vocabulary", message))
     elif is_new and config.model.tie_embeddings == "none" and "decoder" in training.freeze:

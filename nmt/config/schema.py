@@ -746,9 +746,9 @@ class TrainingConfig(Section):
     gradient_clip_norm is compared with the quotient's gradient."""
     moving_average: MovingAverageConfig | None = MovingAverageConfig()
     """Validate and keep, instead of the weights θ, their moving average θ' over the updates; null: off."""
-    vocabulary: Literal["same", "extended", "new"] = "same"
-    """The vocabularies after --init-from. same: those of the model; extended: with the symbols of the data and of
-    `subwords` added; new: those of `subwords`."""
+    vocabulary: Literal["same", "extended", "new"] | None = None
+    """The vocabularies after --init-from, without which no value is allowed. same: those of the model, as null;
+    extended: with the symbols of the data and of `subwords` added; new: those of `subwords`."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

@@ -111,7 +111,7 @@ def _completed(loaded: Loaded, origin: Origin | None, source: "_Source", folder:
 
 def _about_a_model(config: Config) -> list[Problem]:
     """What makes no sense without the weights of a model that has learned something."""
-    given = {"training.freeze": config.training.freeze, "training.vocabulary": config.training.vocabulary != "same"}
+    given = {"training.freeze": config.training.freeze, "training.vocabulary": config.training.vocabulary}
     message = "needs --init-from, the model that it is about"
     return [problem_at(key, message) for key, is_given in given.items() if is_given]
 

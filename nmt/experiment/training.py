@@ -260,7 +260,7 @@ def _model(request: Request, prepared: Prepared, pretrained: Sequence[Pretrained
 
 def _report_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
     """Say how many pieces of another vocabulary than its own the model to start from knows."""
-    if request.origin is not None and prepared.vocabularies is not request.origin.vocabularies:
+    if request.origin is not None and prepared.vocabularies != request.origin.vocabularies:
         for line in vocabulary_report(request.origin.vocabularies, prepared.vocabularies):
             log(line)
 

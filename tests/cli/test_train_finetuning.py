@@ -56,7 +56,9 @@ def test_weights_architecture_and_subwords_are_inherited(
     assert largest_change(load_model(output), first) < 1e-9
     assert load_model(output).source_subwords == first.source_subwords
     assert (output / "init_from.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
-    assert "starting from the weights of" in (output / "train.log").read_text(encoding="utf-8")
+    log = (output / "train.log").read_text(encoding="utf-8")
+    assert "starting from the weights of" in log
+    assert "known to the model" not in log, "of the same vocabulary there is nothing to say"
 
 
 def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:
