@@ -133,7 +133,7 @@ class TranslationOptions(_Decoding):
 
     word_scores: bool = False
     """Fill in `word_scores`: the model's log-probability of each word, as it has written it. A number close to 0 means
-    that it was sure. Before `replace_unknown` replaces them, unknown words are "⁇"."""
+    that it was sure. What `replace_unknown` writes has that of the unknown word."""
 
     alignment_step: AlignmentStep = "this"
     """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,

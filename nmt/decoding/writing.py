@@ -43,12 +43,12 @@ from nmt.decoding.text.alignment import (
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import Mark, Piece, pieces
+from nmt.decoding.text.marks import Mark, Weighted, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
-from nmt.decoding.text.unknown_words import Replacement, replacements, with_replacements
+from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with_pieces, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
@@ -216,20 +216,25 @@ class Writer:
             alignment = soft_alignment(weights, source, written(finer=finer), end_links=end_links)
             return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
 
-        parts, kept = [Piece(text, None, 0)], list(seen.kept)
-        if seen.marks:
-            attention = None
-            if weights is not None:
-                attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
-            marks, tags, kept = _to_place(segment, text)
-            links, required = weighted_links(attention, seen.text, text), self._required_spans(segment, text)
-            parts = pieces(seen.text, marks, tags, text, links, fixed=required)
+        marks, tags, kept = _to_place(segment, text)
+        links, required = list[Weighted](), self._required_spans(segment, text)
+        if seen.marks and weights is not None:
+            attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
+            links = weighted_links(attention, seen.text, text)
+        parts = pieces(seen.text, marks, tags, text, links, fixed=required)
         if replaces:
-            finer_words_of_segment = words()[1].part(segment.first, len(segment.source))
-            attention = aligned(finer_words_of_segment, finer=True, end_links="best")
-            unknown = self._replacements(segment, seen.cased(given), text, attention)
-            parts = self._with_replacements(parts, unknown, len(kept))
-            kept += [places(1)[one.source_word] for one in unknown]
+            source = words()[1].part(segment.first, len(segment.source))
+            attention = aligned(source, finer=True, end_links="best")
+            dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
+            for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
+                assert mark.replaces is not None
+                if not (overlaps(required, mark.replaces) or overlaps(seen.kept, places(1)[word])):
+                    marks.append(mark._replace(instead=seen.cased(mark.instead or "")))
+                    kept.append(places(1)[word])
+            tags += [("", "")] * (len(marks) - len(tags))
+            replaced = pieces(seen.text, marks, tags, text, links, fixed=required)
+            if self.forbidden is None or not self.forbidden.found_in("".join(part.text for part in replaced)):
+                parts = replaced
         found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
         if self.options.word_scores:
             of_words = word_scores(hypothesis.totals, hypothesis.log_probability, written())
@@ -244,18 +249,6 @@ class Writer:
         if words()[0] is not words()[1] or has_finer(found.text):
             finer = with_pieces(aligned(finer_of_line, finer=True), cut=finer_words)
         return found._replace(alignment=alignment, finer=finer)
-
-    def _replacements(self, segment: Segment, marked: str, text: str, alignment: SoftAlignment) -> list[Replacement]:
-        """What takes the place of unknown words, except of those in what the user requires."""
-        required, begin = self._required_spans(segment, text), len(segment.prefix.text)
-        found = replacements(marked, text, alignment, self.options.replace_unknown or {}, begin=begin)
-        return [one._replace(text=segment.seen.cased(one.text)) for one in found if not overlaps(required, one.place)]
-
-    def _with_replacements(self, parts: list[Piece], unknown: Sequence[Replacement], first: int) -> list[Piece]:
-        """The parts with what takes the place of unknown words, unless the text would have something forbidden."""
-        replaced = with_replacements(parts, unknown, first)
-        is_forbidden = self.forbidden is not None and self.forbidden.found_in("".join(part.text for part in replaced))
-        return parts if is_forbidden else replaced
 
     def _required_spans(self, segment: Segment, text: str) -> list[Span]:
         """Where a text has the prefix and the phrases that the user requires of it; those that overlap are one."""

@@ -96,8 +96,6 @@ def written(
     escape: Callable[[str], str] = str,
 ) -> str:
     """The translation with its marks; `tags` are what each begins and ends with, and `escape` is for the text."""
-    if not marks:
-        return escape(translation)
     parts = pieces(line, marks, tags, translation, links)
     return "".join(part.text if part.mark is not None else escape(part.text) for part in parts)
 
@@ -115,6 +113,8 @@ def pieces(
 
     Of what is `fixed` nothing is in a mark, and at the beginning nothing comes before it.
     """
+    if not marks:
+        return [Piece(translation, None, 0)]
     placing = _Placing(line, marks, translation, links or in_proportion(line, translation), fixed)
     return _Writing(placing, tags).pieces()
 

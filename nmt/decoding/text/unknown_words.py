@@ -8,27 +8,18 @@ files. In scripts without spaces a word is a single character, so that a sentenc
 """
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import NamedTuple
 
-from nmt.data.words import UNKNOWN_MARK, Span
+from nmt.data.words import UNKNOWN_MARK
 from nmt.decoding.text.alignment import SoftAlignment, places_of
-from nmt.decoding.text.marks import Piece
-
-
-class Replacement(NamedTuple):
-    """What takes the place of an unknown word."""
-
-    place: Span  # of the unknown word in the translation
-    text: str
-    source_word: int  # that it attends to
+from nmt.decoding.text.marks import Mark
 
 
 def replacements(
     marked: str, text: str, alignment: SoftAlignment, dictionary: Mapping[str, str], *, begin: int = 0
-) -> Iterator[Replacement]:
-    """What takes the place of each unknown word of a `text`, as `alignment` links it, from the character `begin` on.
+) -> Iterator[tuple[Mark, int]]:
+    """A mark for each unknown word of a `text` from the character `begin` on, and the source word that it is linked to.
 
     `marked` is the text with UNKNOWN_MARK for each unknown piece. A word without a link stays unknown. The source word
     is looked up as it stands, then in lower case, then both ways without the punctuation at its ends; otherwise it is
@@ -40,24 +31,7 @@ def replacements(
         unknown = marked[max(start, begin) : stop]
         if UNKNOWN_MARK in unknown and number in links:
             instead = _replaced(unknown, alignment.source_words[links[number]], dictionary)
-            yield Replacement((stop - len(unknown), stop), instead, links[number])
-
-
-def with_replacements(parts: Sequence[Piece], replaced: Sequence[Replacement], first: int) -> list[Piece]:
-    """The parts of a translation with a mark for each of its unknown words that are `replaced`, from number `first` on.
-
-    What another mark takes the place of, or parts, is left as it is.
-    """
-    result: list[Piece] = []
-    for part in parts:
-        begin = written = part.start or 0
-        for number, (place, text, _) in enumerate(replaced, first) if part.mark is None else ():
-            if written <= place[0] and place[1] <= begin + len(part.text):
-                result.append(Piece(part.text[written - begin : place[0] - begin], None, written))
-                result.append(Piece(text, number, place[0]))
-                written = place[1]
-        result.append(part._replace(text=part.text[written - begin :], start=written) if written > begin else part)
-    return [part for part in result if part.text]
+            yield Mark(0, 0, instead=instead, replaces=(stop - len(unknown), stop)), links[number]
 
 
 def _replaced(unknown: str, word: str, dictionary: Mapping[str, str]) -> str:

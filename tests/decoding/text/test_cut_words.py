@@ -86,5 +86,6 @@ def test_unknown_words_are_replaced_by_whole_ones(cut: Subwords) -> None:
     tokens = [*cut.encode("dog run@@"), UNKNOWN, *cut.encode(".")]
     text = cut.decode_marked(tokens, UNKNOWN_MARK)
     alignment = soft_alignment(weights, source, words_of_tokens(tokens, cut, mark=UNKNOWN_MARK), end_links="best")
-    (replaced,) = replacements(text, text, alignment, {"Zoë": "Zoe"})
-    assert (text[slice(*replaced.place)], replaced.text, replaced.source_word) == (f"run{UNKNOWN_MARK}", "Zoe", 2)
+    ((mark, source_word),) = replacements(text, text, alignment, {"Zoë": "Zoe"})
+    assert mark.replaces is not None
+    assert (text[slice(*mark.replaces)], mark.instead, source_word) == (f"run{UNKNOWN_MARK}", "Zoe", 2)

@@ -13,8 +13,8 @@ from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.glossary import Glossary
-from nmt.decoding.text.marks import Piece
-from nmt.decoding.text.unknown_words import replacements, with_replacements
+from nmt.decoding.text.marks import pieces as pieces_of
+from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.decoder import Outputs
@@ -133,10 +133,8 @@ def with_words(
         soft_alignment(rows, source, target, end_links="best"),
         pieces.decode_marked(tokens, UNKNOWN_MARK),
     )
-    found = list(replacements(marked, marked, alignment, dictionary or {}))
-    parts = with_replacements([Piece(marked, None, 0)], found, 0)
-    assert [part.mark for part in parts if part.mark is not None] == list(range(len(found)))
-    return "".join(part.text for part in parts)
+    marks = [mark for mark, _ in replacements(marked, marked, alignment, dictionary or {})]
+    return "".join(part.text for part in pieces_of("", marks, [("", "")] * len(marks), marked, []))
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
@@ -384,10 +382,10 @@ def test_a_text_that_would_have_something_forbidden_keeps_its_unknown_words(mode
 def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None:
     """What is kept, a term, capitals, and an unknown word: each once, with links to what the line has for it."""
     translator = diagonal(models["word"])
-    options = {"replace_unknown": {"Xa": "Xb"}, "glossary": Glossary({"dog": "cat"})}
-    line = "the Xa dog runs {name} across Xa"
+    options = {"replace_unknown": {"Xa": "Xb"}, "glossary": Glossary({"dog": "cat", "Xc": "Xd"})}
+    line = "the Xa dog runs {name} across Xc"
     (best,) = next(translate(translator, [line], alignments=True, end_links="best", **options))
-    assert best.text == "the Xb cat runs {name} across Xb"
+    assert best.text == "the Xb cat runs {name} across Xd"
     assert best.alignment == [(place, place) for place in range(7)]
 
 
