@@ -10,7 +10,6 @@ nothing of what elements mean, besides which hold no tags.
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
-from html.entities import html5
 from typing import NamedTuple
 
 START, END, TEXT, OTHER = "start", "end", "text", "other"  # kinds of tokens; OTHER: comments, doctype, raw text
@@ -26,8 +25,6 @@ _NAME = re.compile(rf"</?([A-Za-z][^{_SPACE}/>]*)")
 _ATTRIBUTE = re.compile(rf"[{_SPACE}/]*([^{_SPACE}/>][^{_SPACE}/>=]*)(?:[{_SPACE}]*(=)[{_SPACE}]*)?")
 _UNQUOTED = re.compile(rf"[^{_SPACE}>]*")
 _TAG_END = re.compile(rf"[{_SPACE}/]*>")
-# In an attribute one without a semicolon is none where a letter, a digit or "=" follows, as in ?a=1&copy=2 (13.2.5.73)
-_ENTITY = re.compile(r"&(#)[0-9A-Za-z]+;?|&[0-9A-Za-z]+;|&[0-9A-Za-z]+(?![0-9A-Za-z;=])")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
 _FOREIGN_TAGS = {name: re.compile(rf"<(/?){name}(?=[{_SPACE}/>])[^>]*>", re.IGNORECASE) for name in FOREIGN}
@@ -164,14 +161,10 @@ def _tag(html: str, name: re.Match[str]) -> Token:
                 assert unquoted
                 stop = unquoted.end()
             value = html[start + 1 : stop - 1] if quote in ('"', "'") else html[start:stop]
-            attributes.append(Attribute(attribute[1].lower(), start, stop, _ENTITY.sub(_character, value)))
+            attributes.append(Attribute(attribute[1].lower(), start, stop, unescape(value)))
         place = stop
     end = _TAG_END.match(html, place)
     if end is None:
         return Token(OTHER, name.start(), len(html))
     kind = END if html[name.start() + 1] == "/" else START
     return Token(kind, name.start(), end.end(), name[1].lower(), tuple(attributes))
-
-
-def _character(entity: re.Match[str]) -> str:
-    return unescape(entity[0]) if entity[1] else html5.get(entity[0][1:], entity[0])

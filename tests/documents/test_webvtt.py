@@ -214,7 +214,6 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
     ("text", "message"),
     [
         ("A page.", "a.vtt, line 1: 'A page.' stands where WEBVTT belongs; is this WebVTT?"),
-        ("WEBVTTs\n", "a.vtt, line 1: 'WEBVTTs' stands where WEBVTT belongs; is this WebVTT?"),
         (
             "1\n00:00:01,000 --> 00:00:02,000\na\n",
             f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
@@ -222,23 +221,6 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         (
             "0:0:1.000 --> 0:0:2.000\na\n",  # which SubRip's players read, too
             f"a.vtt, line 1: '0:0:1.000 --> 0:0:2.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
-        ),
-        (
-            "\ufeff00:01.000 --> 00:02.000 line:0\r\na\r\n",
-            f"a.vtt, line 1: '00:01.000 --> 00:02.000 line:0' stands where WEBVTT belongs; {WITHOUT_HEADER}",
-        ),
-        (
-            "00:00:01.000 --> 00:00:02.000\na\n",
-            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
-        ),
-        (
-            "00:00:01.000 --> 00:00:02.000 align:start\na\n",
-            "a.vtt, line 1: '00:00:01.000 --> 00:00:02.000 align:star...' stands where WEBVTT belongs; "
-            + WITHOUT_HEADER,
-        ),
-        (
-            "1\n59:59.000 --> 01:00:02.000\na\n",
-            f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "WEBVTT\n\n00:01,000 --> 00:02,000\na\n",
@@ -251,14 +233,6 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         (
             f"WEBVTT\n\n{'1' * 5000}:00:01.000 --> 00:02.000\na\n",
             f"a.vtt, line 3: '{'1' * 40}...' is damaged; expected times such as 01:02.345 --> 01:04.000",
-        ),
-        (
-            "WEBVTT\n\n00:61.000 --> 01:02.000\na\n",
-            "a.vtt, line 3: '00:61.000 --> 01:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
-        ),
-        (
-            "WEBVTT\n\n00:01.0 - 00:02.0\na\n",
-            "a.vtt, line 3: '00:01.0 - 00:02.0' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
         (
             "WEBVTT\n\n00:01.000 --> 00:02.000\na\n\nname\n00:02.0 - 00:03.0\nb\n",
