@@ -35,7 +35,7 @@ _NEEDED = {  # options of a translation, and those without which they have no ef
     "dictionary": ("replace_unknown",),
     "glossary_case": ("glossary",),
 }
-OTHER_NAMES = {"sampling": "sample", "forbidden": "forbid", "forbidden_as_written": "forbid_case"}  # here
+OTHER_NAMES = {"sampling": "sample", "forbidden": "forbid"}  # here
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
@@ -269,8 +269,6 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:
         values["forbidden"] = read_whole("--forbid", options["forbid"], _lines, problems)
-    if options.get("forbid_case"):
-        values["forbidden_as_written"] = True
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:

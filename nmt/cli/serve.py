@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
-from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +42,7 @@ COUNTS = {  # options of limits: their unit, and what they limit
     "waiting": ("N", "requests that wait for their translation; one more is refused with status 503"),
 }
 MEMORY = "serve fewer models, or on another machine"
-_ORIGIN = re.compile(r"https?://(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[([0-9a-f:.]+)\])(?::([1-9][0-9]{0,4}))?")
-_USUAL_PORT = re.compile("http://.*:80|https://.*:443")  # which browsers leave out of an origin
+_ORIGIN = re.compile(r"\*|(?!http://.*:80$|https://.*:443$)https?://(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[1-9]\d*)?")
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
@@ -228,23 +226,12 @@ def _read_glossaries(texts: Sequence[str], problems: list[str], *, models: int) 
 
 def _origin(text: str) -> str:
     """An origin in lower case, as browsers send it; or *, which is all of them."""
-    origin = text.lower()
-    if text != "*" and not _is_sent_by_browsers(origin):
+    if _ORIGIN.fullmatch(text.lower()) is None:
         raise argparse.ArgumentTypeError(
             "an origin is scheme and host, perhaps with a port, such as https://example.org or http://localhost:8080, "
             "in ASCII (xn--...), without 80 for http or 443 for https; or *"
         )
-    return origin
-
-
-def _is_sent_by_browsers(origin: str) -> bool:
-    match = _ORIGIN.fullmatch(origin)
-    if match is None or _USUAL_PORT.fullmatch(origin) or int(match[2] or 0) >= 1 << 16:
-        return False
-    try:
-        return match[1] is None or IPv6Address(match[1]).compressed == match[1]
-    except ValueError:
-        return False
+    return text.lower()
 
 
 def _read_keys(lines: Sequence[str], *, name: str) -> list[str]:

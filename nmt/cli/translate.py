@@ -108,9 +108,6 @@ def parser() -> Parser:
         help="lines of a word or phrase that no translation may have, as whole words, and also with a capital first "
         "letter. A prefix, a constraint or the glossary must not have them either",
     )
-    made.add_argument(
-        "--forbid-case", action="store_true", help="forbid what --forbid has only with the capitals that it has there"
-    )
     add_unknown_word_options(made.add_argument_group("unknown words"))
     output = made.add_argument_group("output")
     output.add_argument(

@@ -5,7 +5,6 @@ Wiring only: file or standard input → lines → translator → file or standar
 
 import argparse
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -28,7 +27,7 @@ from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
 from nmt.documents.formats import Format, declared_as_utf8
-from nmt.errors import InputWarning, UserError, counted
+from nmt.errors import UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
 
@@ -42,7 +41,7 @@ def translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
         _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
         return 0
     request = processes.together(lambda: read_request(options, processes))
-    if request.format != "text" or request.encoding is not None:
+    if request.format != "text" or request.command.encoding is not None:
         return _translate_document(request, request.format)
     if request.cutting is None:
         _translate_in_one_piece(request)
@@ -64,7 +63,7 @@ def _translate_in_one_piece(request: Request) -> None:
     else:
         lines, waiting = read_lines(request.source), None
     beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-    at_once = (lambda: True) if request.flush else waiting
+    at_once = (lambda: True) if request.command.flush else waiting
     translations = translator.translate(lines, request.options, **beside, waiting=at_once)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
     _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
@@ -77,10 +76,6 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
     job = processes.together(partial(_job, request, cutting, translator))
     processes.together(partial(open_chunks, job, processes, say=_say))
     processes.together(partial(_check_lines, request, translator))
-    count, workers = job.chunks.count, processes.size * (1 if cutting.shard is None else cutting.shard.of)
-    if 0 < count < workers and processes.is_first:
-        few = f"{counted(count, 'chunk')} for {workers} workers; give a small --chunk-lines to have more"
-        warnings.warn(few, InputWarning, stacklevel=1)
     doubts = Doubts()
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
@@ -122,17 +117,17 @@ def _translate_document(request: Request, form: Format) -> int:
     if request.source is None:
         content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
         refuse_gzip(content)
-        text = text_of(BytesIO(content), name=name, encoding=request.encoding or "utf-8")
+        text = text_of(BytesIO(content), name=name, encoding=request.command.encoding or "utf-8")
     else:
-        text = read_text(request.source, encoding=request.encoding or "utf-8")
-    if request.encoding is not None:
+        text = read_text(request.source, encoding=request.command.encoding or "utf-8")
+    if request.command.encoding is not None:
         text = declared_as_utf8(text) if form != "text" else text.removeprefix("\ufeff")
     document = read_document(text, format=form, name=name)
     translator = _load(request)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
     watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
-    write_text(request.output, document.written([best for best, *_ in watched]))
+    write_text(request.command.output, document.written([best for best, *_ in watched]))
     return 0
 
 
@@ -145,14 +140,16 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
     assert request.source is not None
     states = {path: file_state(path) for path in (request.source, *request.beside.values())}
     batch_tokens = request.options.decoding(translator.decoding).batch_tokens
-    facts = facts_of(request.command, request.models.paths, batch_tokens=batch_tokens)
+    facts = facts_of(vars(request.command), request.models.paths, batch_tokens=batch_tokens)
     lines = read_lines(request.source)
     if cutting.chunk_lines is None:
         sizes = grouped(translator.together(lines, request.options))
     else:
         each, total = cutting.chunk_lines, request.lines or 0
         sizes = [min(each, total - first) for first in range(0, total, each)]
-    chunks = Chunks(request.output, Description(facts, list(request.files), sizes or [0]))  # an empty text has one, too
+    chunks = Chunks(
+        request.command.output, Description(facts, list(request.files), sizes or [0])
+    )  # an empty text has one, too
     return Job(chunks, request.files, states, cutting.shard)
 
 
@@ -192,7 +189,7 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
     )
     with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
         for index, hypotheses in enumerate(translations, first):
-            file.write(_written(index, hypotheses, n_best=n_best, scores=request.scores).encode("utf-8"))
+            file.write(_written(index, hypotheses, n_best=n_best, scores=request.command.scores).encode("utf-8"))
             file.flush()
             alignments = [one.soft_alignment for one in hypotheses if one.soft_alignment is not None]
             write_alignments(alignments, [one.word_scores for one in hypotheses if one.word_scores is not None])

@@ -8,18 +8,17 @@ import shlex
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.cutting import MAIN, Cutting, Options, read_cutting
+from nmt.cli.cutting import MAIN, Cutting, read_cutting
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import missing, translation_values
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
-from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
@@ -42,25 +41,20 @@ class Request:
     options: TranslationOptions
     source: Path | None  # None: standard input
     format: Format
-    encoding: str | None  # of the source, which is read as a whole then; None: UTF-8
     beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
     lines: int | None  # of the source, if they can be counted
-    output: str
     alignments: AlignmentOutputs
-    scores: bool
-    flush: bool
     cutting: Cutting | None  # None: translate in one piece
-    command: Options  # what the command was given
+    command: argparse.Namespace  # what else it was given
 
     @property
     def files(self) -> dict[str, str]:
         """The files to write, by kind."""
-        return {MAIN: self.output, **self.alignments.files}
+        return {MAIN: self.command.output, **self.alignments.files}
 
 
 def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     """Check the arguments of one process of the team, and count the lines. Raises UserError with all problems."""
-    refuse(_read_twice(vars(options)))
     problems = missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
     form = _read_format(options, problems)
     is_whole = form != "text" or options.encoding is not None
@@ -71,7 +65,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     beside = {keyword: path for name, keyword in BESIDE.items() if (path := getattr(options, name)) is not None}
     alignments = AlignmentOutputs(**{name: getattr(options, name) for name in ALIGNMENTS})
-    how = _read_how(options, form, processes, problems, alignments=bool(alignments))
+    how = _read_how(options, problems, alignments=bool(alignments))
     models = read_models(vars(options), problems, processes.own_device)
     _check_outputs(options, models, alignments, problems)
     lines = None if is_whole else _counted_lines(options, source, problems)
@@ -79,22 +73,17 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         problems.append(missing_file)
     cutting = read_cutting(vars(options), problems, processes=processes.size)
     refuse(problems)
-    for doubt in _doubts(options, source, lines):
-        warnings.warn(doubt, InputWarning, stacklevel=1)
+    _warn(options, source, lines)
     return Request(
         models=models,
         options=how,
         source=source,
         format=form,
-        encoding=options.encoding,
         beside=beside,
         lines=lines,
-        output=options.output,
         alignments=alignments,
-        scores=options.scores,
-        flush=options.flush,
         cutting=cutting,
-        command=vars(options),
+        command=options,
     )
 
 
@@ -114,9 +103,7 @@ def _read_format(options: argparse.Namespace, problems: list[str]) -> Format:
     return form or format_by_extension(path) or "text"
 
 
-def _read_how(
-    options: argparse.Namespace, form: Format, processes: Processes, problems: list[str], *, alignments: bool
-) -> TranslationOptions:
+def _read_how(options: argparse.Namespace, problems: list[str], *, alignments: bool) -> TranslationOptions:
     """Read how to translate."""
     glossary = None
     if options.glossary is not None:
@@ -130,9 +117,7 @@ def _read_how(
         values = translation_values(vars(options), problems)
         values |= {"alignments": alignments, "word_scores": options.word_scores is not None}
         how = TranslationOptions(**values, glossary=glossary)
-        # The words of a document are aligned in any case, to put tags where they belong.
-        used = how if form == "text" else replace(how, alignments=True)
-        problems += used.contradictions(constraints=options.constraints is not None)
+        problems += how.contradictions(constraints=options.constraints is not None)
     return how
 
 
@@ -167,25 +152,10 @@ def _counted_lines(options: argparse.Namespace, source: Path | None, problems: l
     return lines
 
 
-def _read_twice(values: Options) -> list[str]:
-    """Which files are standard input that another option reads to its end."""
-    problems = []
-    first = "input" if values["input"] == STANDARD else None
-    for name in READ:
-        path = values[name]
-        if path is not None and path != STANDARD and is_standard_input(Path(path)):
-            if first is not None:
-                problems.append(f"--{name} {path}: is standard input, which --{first} already reads; give a file")
-            first = first or name
-    return problems
-
-
 def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Processes) -> list[str]:
     """Which of the options do not go with a document that is read as a whole."""
     problems = []
-    whole = f"--format {form}" if options.format == form else f"--input {options.input} ({form}, by its ending)"
-    if form == "text":
-        whole = f"--encoding {options.encoding}"
+    whole = f"--encoding {options.encoding}" if form == "text" else f"--format {form}"
     if processes.size > 1:
         problems.append(f"{whole} is one whole document, for one process; start it without torchrun")
     if form != "text":
@@ -205,19 +175,16 @@ def _language(options: argparse.Namespace) -> str:
     return "en" if options.split_sentences == "true" else str(options.split_sentences)
 
 
-def _doubts(options: argparse.Namespace, source: Path | None, lines: int | None) -> list[str]:
-    """What may not be meant, though it is no mistake."""
-    doubts = []
+def _warn(options: argparse.Namespace, source: Path | None, lines: int | None) -> None:
+    """Warn of what may not be meant, though it is no mistake."""
     if options.split_sentences is not None and not is_known(checked_language(language := _language(options))):
-        doubts.append(f"--split-sentences {language}: {UNKNOWN_RULES}")
+        warnings.warn(f"--split-sentences {language}: {UNKNOWN_RULES}", InputWarning, stacklevel=1)
+    form = "text"
     if options.format is None and lines and source is not None:
         form = likely_format(islice(read_lines(source), _FIRST_LINES))
-        if form != "text":
-            doubts.append(
-                f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
-                f"{form}, or --format text if that is meant"
-            )
-    return doubts
+    if form != "text":
+        what = f"--input {source} looks like {form}, and all that is in it is translated as plain text"
+        warnings.warn(f"{what}; give --format {form}, or --format text if that is meant", InputWarning, stacklevel=1)
 
 
 def _count(path: Path | None) -> int | None:

@@ -5,6 +5,7 @@ Messages name an option between backticks, as `n_best`; an interface that has an
 
 from collections.abc import Mapping
 from dataclasses import make_dataclass
+from itertools import chain
 from reprlib import repr as shortened
 from typing import Annotated, Any
 
@@ -29,20 +30,16 @@ from nmt.data.dictionary import Dictionary
 from nmt.decoding.text.glossary import Glossary
 from nmt.errors import UserError, first_of
 
-_MOST_ENTRIES = 5  # that are reported of the wrong ones of a dictionary
+_MOST_ENTRIES = 5  # that are reported of the wrong ones of a glossary
 
 
 def _dictionary(value: Any) -> Any:
     """Refuse what is no dictionary of words. It is not copied: it may have millions of entries."""
     if not isinstance(value, Mapping | None):
         raise ValueError("must be a mapping of words to words")
-    wrong = [
-        f"{word!r}: {translation!r}"
-        for word, translation in (value.items() if value and not isinstance(value, Dictionary) else ())
-        if not all(isinstance(text, str) and text.strip() for text in (word, translation))
-    ]
-    if wrong:
-        raise ValueError(f"has entries without words on both sides: {', '.join(first_of(wrong, _MOST_ENTRIES))}")
+    texts = () if value is None or isinstance(value, Dictionary) else chain(value.keys(), value.values())
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise ValueError("has entries without words on both sides")
     return value
 
 
@@ -123,9 +120,6 @@ class TranslationOptions(_Decoding):
     letter; nor may a prefix, a constraint or a term of the glossary have them. Within a segment, or sentence, of a line
     that is cut into several. See `text.forbidden`."""
 
-    forbidden_as_written: bool = False
-    """Forbid what is `forbidden` only with the capitals that it has there."""
-
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
     made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
@@ -165,9 +159,8 @@ class TranslationOptions(_Decoding):
         options say counts.
         """
         known = self if decoding is None else decoding
-        searches, aligns = self.sampling is None, self.alignments
+        searches = self.sampling is None
         draws = "`sampling`, which draws instead of searching"
-        ratio, extra = known.max_length_ratio, known.max_length_extra
         rules = [
             (
                 searches and known.beam_size is not None and self.n_best > known.beam_size,
@@ -192,19 +185,6 @@ class TranslationOptions(_Decoding):
             (
                 self.replace_unknown is not None and bool(known.suppress_unknown),
                 "`suppress_unknown` leaves no unknown word for `replace_unknown`; choose one of the two",
-            ),
-            (
-                ratio == 0 and extra is not None and extra < 2,
-                f"`max_length_extra` of {extra} has no effect with `max_length_ratio` 0: a piece always fits",
-            ),
-            (
-                self.alignment_step != "this" and not aligns and self.replace_unknown is None,
-                "`alignment_step` has an effect only with `alignments` or `replace_unknown`",
-            ),
-            (self.end_links != "last" and not aligns, "`end_links` has an effect only with `alignments`"),
-            (
-                self.forbidden_as_written and not self.forbidden,
-                "`forbidden_as_written` has an effect only with `forbidden`",
             ),
         ]
         return [problem for is_wrong, problem in rules if is_wrong]

@@ -147,8 +147,7 @@ class Reader:
     def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
         """The segments of each line; one of which something is required is not without pieces, if it is not blank."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
-        as_given = self.options.forbidden_as_written  # what is written in capitals afterwards may be forbidden
-        freely = [not (required or as_given) for required in requires]
+        freely = [not required for required in requires]
         of_lines = [self._seen(line, language, freely=one) for line, one in zip(lines, freely, strict=True)]
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []

@@ -177,7 +177,7 @@ class Translator:
         return None if all(one is None for one in required) else self._continuing
 
     def _forbidden(self, options: TranslationOptions) -> Forbidden | None:
-        return forbidden_by(options.forbidden, options.forbidden_as_written, self.vocabularies.target)
+        return forbidden_by(options.forbidden, self.vocabularies.target)
 
     @property
     def models(self) -> tuple[Seq2Seq, ...]:

@@ -32,27 +32,14 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
 def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:
     """The options with which the lines of a document are translated, those of HTML and subtitles by sentences.
 
-    Raises UserError for those of lines alone, and for `alignment_step` and `end_links` of HTML and subtitles where the
-    model has no attention.
+    Raises UserError for those of lines alone.
     """
     if options.n_best != 1:
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
     is_text = isinstance(document, PlainText)
-    lacking = translator.scorer.without_attention
-    if lacking and not (is_text or options.alignments):  # alignments are refused by the translator, which says why
-        for name in ("alignment_step", "end_links"):
-            if (value := getattr(options, name)) != getattr(TranslationOptions, name):
-                raise UserError(f"{name.replace('_', ' ')} {value!r}: of no effect, since {lacking}")
-    aligns = options.alignments or (document.is_marked and not lacking)
-    step, end_links = options.alignment_step, options.end_links
-    if not (is_text or aligns):  # of no effect, as it happens: that is no mistake
-        step = "this" if options.replace_unknown is None else step
-        end_links = "last"
     return replace(
         options,
-        alignments=aligns,
-        alignment_step=step,
-        end_links=end_links,
+        alignments=options.alignments or (document.is_marked and translator.scorer.without_attention is None),
         split_sentences=not is_text if options.split_sentences is None else options.split_sentences,
     )
 

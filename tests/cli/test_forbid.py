@@ -20,8 +20,6 @@ def test_in_one_piece_and_in_chunks(model: Path, folder: Path) -> None:
     assert not {word.lower() for word in bound.split()} & set(words)
     assert len(bound.splitlines()) == len(free.splitlines())
     assert translated(model, folder, *forbid, "--chunk-lines", "1") == bound
-    (folder / "words").write_text("".join(f"{word.capitalize()}\n" for word in words))
-    assert translated(model, folder, *forbid, "--forbid-case") == free
 
 
 def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +39,6 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
     assert complaints(*forbid, "--glossary", str(folder / "terms")) == [
         "'green field', required by the glossary, has the forbidden 'green field'; leave one out"
     ]
-    assert complaints("--forbid-case") == ["--forbid-case has an effect only with --forbid"]
     assert complaints("--forbid", f"{words}x") == [f"--forbid: {words}x: no such file; nearest: {words}"]
     words.write_text("\n \n")
     assert complaints(*forbid) == [f"--forbid {words}: the file is empty"]

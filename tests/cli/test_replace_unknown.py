@@ -108,9 +108,6 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     )
     assert "  - --replace-unknown has an effect only with --model" in messages
     assert "  - --dictionary has an effect only with --model" in messages
-    arguments = ("--model", model, "--source", source, "--reference", source)
-    (message,) = refused(capsys, evaluate.main, *arguments, "--alignment-step", "next")
-    assert message == "nmt-eval: error: --alignment-step has an effect only with --alignments or --replace-unknown"
 
 
 def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:

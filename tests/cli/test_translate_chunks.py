@@ -203,10 +203,8 @@ def test_more_shards_than_chunks(command: Command, capsys: pytest.CaptureFixture
     for number in (2, 1):
         assert command.run("--beam-size", 1, "--shard", f"{number}/2") == 0
         (folder,) = command.chunks() or [None]
-        assert capsys.readouterr().err.startswith(
-            "nmt-translate: warning: 1 chunk for 2 workers; give a small --chunk-lines to have more\n"
-            f"nmt-translate: shard {number}/2 is finished, in {folder or command.output}"
-        )
+        said = f"nmt-translate: shard {number}/2 is finished, in {folder or command.output}"
+        assert said in capsys.readouterr().err
     assert command.merge() == 0
     assert capsys.readouterr().err == f"nmt-translate: {command.output}: merged 1 chunk\n"
     assert command.output.read_bytes() == whole

@@ -12,7 +12,7 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.search.hypotheses import LengthPenalty, penalty
 from nmt.decoding.search.rules import MinimumLength, NoForbidden, NoRepeatedNgrams, Rule
 from nmt.decoding.shortlist import Shortlist, fingerprints
-from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
@@ -34,8 +34,7 @@ def few() -> Subwords:
 
 
 def rule(few: Subwords, limits: list[int]) -> NoForbidden:
-    forbidden = forbidden_by(PHRASES, True, few)
-    assert forbidden is not None
+    forbidden = Forbidden([few.normalized(phrase) for phrase in PHRASES], few)
     return NoForbidden(forbidden, torch.tensor(limits))
 
 
@@ -178,11 +177,6 @@ def test_what_is_no_list_of_phrases(options: dict[str, Any], message: str) -> No
     with pytest.raises(UserError) as error:
         TranslationOptions(**options)
     assert message in str(error.value)
-
-
-def test_as_written_without_phrases(translator: Translator) -> None:
-    with pytest.raises(UserError, match="`forbidden_as_written` has an effect only with `forbidden`"):
-        translator.check(TranslationOptions(forbidden_as_written=True))
 
 
 def test_constraints_that_have_no_room_without_what_is_forbidden(translator: Translator) -> None:

@@ -148,16 +148,6 @@ def test_a_model_without_attention_places_tags_in_proportion(without: Translator
     assert written.count("<b>") == written.count("</b>") == 1
 
 
-@pytest.mark.parametrize("name", ["alignment_step", "end_links"])
-@pytest.mark.parametrize("format", ["html", "srt", "vtt"])
-def test_options_of_attention_are_refused_without_it(without: Translator, name: str, format: str) -> None:  # noqa: A002
-    value = {"alignment_step": "next", "end_links": "none"}[name]
-    text = {"html": "<p>Today</p>", "srt": "", "vtt": "WEBVTT\n"}[format]
-    said = f"^{name.replace('_', ' ')} '{value}': of no effect, since the model has no attention .*score: none"
-    with pytest.raises(UserError, match=said):
-        translate_document(without, text, format=format, options=TranslationOptions(**{name: value}))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("html", ["<p>Today <b>our men</b> can dance .</p>", "<p>Today</p>", "<p>5</p>"])
 def test_options_of_alignments_place_tags(translator: Translator, html: str) -> None:
     """And are no mistake where there are none to place."""
@@ -168,13 +158,6 @@ def test_options_of_alignments_place_tags(translator: Translator, html: str) -> 
         assert written != translate_document(translator, html, format="html")
     replacing = TranslationOptions(alignment_step="next", end_links="none", replace_unknown={})
     assert translate_document(translator, html, format="html", options=replacing).count("<b>") == html.count("<b>")
-
-
-@pytest.mark.parametrize("name", ["alignment_step", "end_links"])
-def test_options_of_alignments_are_refused_for_text_without_them(translator: Translator, name: str) -> None:
-    options = TranslationOptions(**{name: {"alignment_step": "next", "end_links": "none"}[name]})  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=f"^`{name}` has an effect only with `alignments`"):
-        translate_document(translator, "Today\n", options=options)
 
 
 @pytest.mark.parametrize("format", ["text", "paragraphs", "html", "srt", "vtt"])

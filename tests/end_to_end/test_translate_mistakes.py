@@ -160,31 +160,6 @@ def test_files_of_another_length_than_standard_input(
     assert names(folder) == ["beside", "source"]
 
 
-@pytest.mark.parametrize("source", ["-", "/dev/stdin"])
-def test_standard_input_is_read_once(folder: Path, model: Path, source: str) -> None:
-    options = "--prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --replace-unknown --dictionary"
-    done = shell(model, f"--input {source} {options} /dev/stdin --output out", "printf 'a\\tdog\\n' | {}")
-    told = "/dev/stdin: is standard input, which --input already reads; give a file"
-    assert done.stderr.decode().splitlines()[1:] == [
-        f"  - {option} {told}" for option in ("--prefix", "--constraints", "--glossary", "--dictionary")
-    ]
-    assert done.returncode == 2
-    assert names(folder) == ["source"]
-
-
-def test_of_several_that_are_standard_input_the_first_reads_it(folder: Path, model: Path) -> None:
-    """That is told before anything waits for what the other end of the pipe may write."""
-    options = "--input source --prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --output out"
-    command = [sys.executable, "-m", "nmt", "translate", "--device", "cpu", "--model", str(model), *options.split()]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=ENVIRONMENT, text=True) as process:
-        assert process.stderr is not None
-        said = process.stderr.read().splitlines()  # while standard input stays open
-        assert process.wait() == 2
-    told = "/dev/stdin: is standard input, which --prefix already reads; give a file"
-    assert said == ["nmt-translate: 2 problems:", f"  - --constraints {told}", f"  - --glossary {told}"]
-
-
 def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
     """Prefixes while --input is a file; or both, where it is redirected from a file, which is opened a second time."""
     (folder / "blank").write_text("\n" * LINES, encoding="utf-8")

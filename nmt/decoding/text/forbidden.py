@@ -39,10 +39,9 @@ class State(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def forbidden_by(phrases: tuple[str, ...], as_written: bool, target: Subwords) -> "Forbidden | None":
-    """The phrases as the pieces of `target` spell them, unless `as_written` also with a capital first letter; None
-    where there are none."""
-    capitals = () if as_written else (phrase[:1].upper() + phrase[1:] for phrase in phrases)
+def forbidden_by(phrases: tuple[str, ...], target: Subwords) -> "Forbidden | None":
+    """The phrases as the pieces of `target` spell them, also with a capital first letter; None where there are none."""
+    capitals = (phrase[:1].upper() + phrase[1:] for phrase in phrases)
     spelled = [text for phrase in (*phrases, *capitals) if (text := target.normalized(phrase))]
     return Forbidden(spelled, target) if spelled else None
 

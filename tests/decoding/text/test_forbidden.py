@@ -9,7 +9,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords
-from nmt.decoding.text.forbidden import forbidden_by
+from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.required import in_word
 from nmt.symbols import END, UNKNOWN
 from tests.decoding.conftest import TEXT
@@ -62,23 +62,20 @@ def target(request: pytest.FixtureRequest) -> Subwords:
     ],
 )
 def test_whole_words_are_found(text: str, found: str | None, cut_words: Subwords) -> None:
-    forbidden = forbidden_by(("dog", "the red", "C++", "..."), True, cut_words)
+    forbidden = forbidden_by(("dog", "the red", "C++", "..."), cut_words)
     assert forbidden is not None
     assert forbidden.found_in(text) == found
 
 
-def test_a_capital_is_forbidden_too_unless_it_is_to_be_as_written(cut_words: Subwords) -> None:
-    texts = ["dog", "Dog", "DOG", "Red", "red"]
-    for as_written, expected in ((False, [True, True, False, True, False]), (True, [True, False, False, True, False])):
-        forbidden = forbidden_by(("dog", "Red"), as_written, cut_words)
-        assert forbidden is not None
-        assert [forbidden.found_in(text) is not None for text in texts] == expected
+def test_a_capital_is_forbidden_too(cut_words: Subwords) -> None:
+    forbidden = forbidden_by(("dog", "Red"), cut_words)
+    assert forbidden is not None
+    assert [text for text in ("dog", "Dog", "DOG", "Red", "red") if forbidden.found_in(text)] == ["dog", "Dog", "Red"]
 
 
 def test_the_state_of_random_pieces_is_that_of_their_text(target: Subwords) -> None:
     """Half of the pieces are of texts with phrases, cut at random; bytes may make half of a character."""
-    forbidden = forbidden_by(PHRASES, True, target)
-    assert forbidden is not None
+    forbidden = Forbidden([target.normalized(phrase) for phrase in PHRASES], target)
     draw, found = random.Random(1), 0
     spelled = [target.normalized(phrase) for phrase in PHRASES]
     parts = [token for phrase in PHRASES for token in target.encode(phrase)]
@@ -104,8 +101,7 @@ def test_what_is_barred_before_the_last_token_and_before_others() -> None:
     """Tried with all texts of a, b and c: what must not end needs a token after which it may."""
     target = Subwords.train(["a b c ab bc"], settings=SubwordsConfig(size=12))
     phrases = ("a", "ab", "bb", "ac", "c b")
-    forbidden = forbidden_by(phrases, True, target)
-    assert forbidden is not None
+    forbidden = Forbidden([target.normalized(phrase) for phrase in phrases], target)
     usual = range(4, target.size)
 
     def may_stand(*tokens: int) -> bool:
@@ -127,7 +123,7 @@ def test_what_is_barred_before_the_last_token_and_before_others() -> None:
 def test_ten_thousand_phrases(cut_words: Subwords) -> None:
     draw = random.Random(2)
     phrases = tuple("".join(draw.choices("abcdefgh", k=9)) for _ in range(10_000))  # as many as options allow
-    forbidden = forbidden_by(phrases, False, cut_words)
+    forbidden = forbidden_by(phrases, cut_words)
     assert forbidden is not None
     assert forbidden.found_in(f"the {phrases[-1]}!") == phrases[-1]
     assert forbidden.found_in(f"the {phrases[-1]}x!") is None
