@@ -31,7 +31,7 @@ from tests.torture.rows import GROUPS, Row, rows
 from tests.torture.scene import Scene
 from tests.torture.table import Result, markdown, short, table
 
-TRIAL = 300.0  # seconds that a trial has
+TRIAL = 3000.0  # seconds that a trial has
 Key = tuple[str, str, int]  # fault, moment, and which trial of them
 
 
