@@ -43,7 +43,7 @@ from nmt.decoding.text.alignment import (
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import Mark, Weighted, pieces
+from nmt.decoding.text.marks import Mark, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
@@ -217,11 +217,12 @@ class Writer:
             return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
 
         marks, tags, kept = _to_place(segment, text)
-        links, required = list[Weighted](), self._required_spans(segment, text)
+        required, attention = self._required_spans(segment, text), None
         if seen.marks and weights is not None:
             attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
-            links = weighted_links(attention, seen.text, text)
-        parts = pieces(seen.text, marks, tags, text, links, fixed=required)
+        shown, attention = _without_missing_placeholders(seen, text, attention)
+        links = weighted_links(attention, shown, text)
+        parts = pieces(shown, marks, tags, text, links, fixed=required)
         if replaces:
             source = words()[1].part(segment.first, len(segment.source))
             attention = aligned(source, finer=True, end_links="best")
@@ -232,7 +233,7 @@ class Writer:
                     marks.append(mark._replace(instead=seen.cased(mark.instead or "")))
                     kept.append(places(1)[word])
             tags += [("", "")] * (len(marks) - len(tags))
-            replaced = pieces(seen.text, marks, tags, text, links, fixed=required)
+            replaced = pieces(shown, marks, tags, text, links, fixed=required)
             if self.forbidden is None or not self.forbidden.found_in("".join(part.text for part in replaced)):
                 parts = replaced
         found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
@@ -330,6 +331,20 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
             tags.append((content, ""))
             places.append((start, stop))
     return marks, tags, places
+
+
+def _without_missing_placeholders(
+    seen: Seen, text: str, attention: SoftAlignment | None
+) -> tuple[str, SoftAlignment | None]:
+    """What the model saw, and how it attended to that, with white space for placeholders that it has not written."""
+    line, shown = seen.text, [seen.text[mark.start : mark.stop] for mark in seen.marks if mark.instead is None]
+    for placeholder in shown:
+        if placeholder and placeholder not in text:
+            line = line.replace(placeholder, " " * len(placeholder))
+            if attention is not None:
+                words = [word.replace(placeholder, "") for word in attention.source_words]
+                attention = replace(attention, source_words=words)
+    return line, attention
 
 
 def _instead_of(placeholder: str, text: str, mark: Mark, content: str) -> Mark:
