@@ -76,8 +76,8 @@ and aliases are refused.
 **What is saved.** The run folder and every model file hold the configuration with every key and absolute paths. It is a
 configuration like any other.
 
-**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), the output of `nmt-train
---print-schema`. With the YAML language server, begin a file in `configs/` with
+**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json). With the YAML language
+server, begin a file in `configs/` with
 
 ```yaml
 # yaml-language-server: $schema=schema.json

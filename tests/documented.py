@@ -55,7 +55,7 @@ ELSEWHERE = {
 # Our own that do not train, serve, or draw; not those of documents in which each needs what came before it.
 SHORT = (
     r"(?!docs/(tutorial|evaluation|adding-attention)).*: ((echo|printf) .* \| )?"
-    r"(printf|mkdir|cp |nmt-(?!serve|curves|train (?!--list-configs|--print-schema)))"
+    r"(printf|mkdir|cp |nmt-(?!serve|curves|train (?!--list-configs)))"
 )
 
 

@@ -268,7 +268,7 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:
-        values["forbidden"] = read_whole("--forbid", options["forbid"], _lines, problems)
+        values["forbidden"] = read_whole("--forbid", options["forbid"], filled_lines, problems)
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:
@@ -281,9 +281,10 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     return values
 
 
-def _lines(lines: Iterable[str], *, name: str) -> list[str]:
+def filled_lines(lines: Iterable[str], *, name: str) -> list[str]:
+    """The lines that are not blank, for `read_whole`."""
     del name
-    return [line for line in lines if line.strip()]
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _value(text: str | list[str]) -> bool | int | float | str | list[str]:

@@ -20,6 +20,7 @@ from nmt.cli.options import (
     add_precision_option,
     add_search_options,
     add_unknown_word_options,
+    filled_lines,
     missing,
     number_within,
     read_whole,
@@ -27,7 +28,7 @@ from nmt.cli.options import (
     whole_number,
 )
 from nmt.cli.parser import Parser
-from nmt.errors import UserError, collected, refuse
+from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
 from nmt.serving.limits import Limits, Pair
 
@@ -165,7 +166,7 @@ def _serve(options: argparse.Namespace) -> None:
     named = _read_glossaries(options.glossary or (), problems, models=len(paths))
     keys = None
     if options.api_keys is not None:
-        keys = read_whole("--api-keys", options.api_keys, _read_keys, problems)
+        keys = read_whole("--api-keys", options.api_keys, filled_lines, problems)
     try:
         import python_multipart  # noqa: F401
         import starlette  # noqa: F401
@@ -232,14 +233,6 @@ def _origin(text: str) -> str:
             "in ASCII (xn--...), without 80 for http or 443 for https; or *"
         )
     return text.lower()
-
-
-def _read_keys(lines: Sequence[str], *, name: str) -> list[str]:
-    lines = list(lines)
-    keys = [line.strip() for line in lines if line.strip()]
-    if lines and not keys:
-        raise UserError(f"{name}: has no key; expected one on each line")
-    return keys
 
 
 def _glossaries(of_pairs: "Sequence[tuple[Pair | None, Glossary]]", pairs: Sequence[Pair]) -> "dict[Pair, Glossary]":

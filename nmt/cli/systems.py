@@ -16,7 +16,6 @@ from nmt.cli.outputs import Files
 from nmt.cli.parser import option_name
 
 GIVEN_BY = ("hypotheses", "model", "runs")  # the options that say which systems there are
-_TENSORS = 9  # bytes that tell a model: safetensors begin with a length, in eight, and a brace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,19 +100,10 @@ def _runs(texts: Sequence[str], usual_name: str, problems: list[str]) -> list[_E
     paths = [first, *map(Path, texts[1:])]
     if len(paths) == 1:
         problems.append(f"--runs {texts[0]}: a mean and a standard deviation need two runs of a system, or more")
-    return [_Entry("--runs", None, [path], _is_model(path), seed_of=name or usual_name) for path in paths]
-
-
-def _is_model(path: Path) -> bool:
-    """Whether a run is to be translated with: a folder, or a file that begins as models do."""
-    if not path.is_file():
-        return path.is_dir()
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_TENSORS)
-    except OSError:
-        return False
-    return len(head) == _TENSORS and b"\0" in head and head.endswith(b"{")
+    return [
+        _Entry("--runs", None, [path], path.is_dir() or path.suffix == ".safetensors", seed_of=name or usual_name)
+        for path in paths
+    ]
 
 
 def _names(entries: Sequence[_Entry]) -> list[str]:

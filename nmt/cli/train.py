@@ -1,7 +1,6 @@
 """nmt-train: one configuration file → a trained model in a run folder."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,7 +78,6 @@ def parser() -> Parser:
         help="with several processes: end when another one has not answered for this long, because it hangs; the state "
         f"that was saved last is kept (default: {PATIENCE})",
     )
-    made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
     return made
 
 
@@ -106,14 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(arguments: Sequence[str] | None) -> int | None:
     options = parser().parse_args(arguments)
-    if options.print_schema:
-        from nmt.config import json_schema
-        from nmt.models.combinations import FAMILIES
-        from nmt.training.optim import steering_metrics
-
-        schema = json_schema({**FAMILIES, "metric": steering_metrics()})
-        say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
-        return None
     from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run, run
     from nmt.processes import LostProcess

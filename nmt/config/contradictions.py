@@ -78,10 +78,6 @@ def _data(config: Config, problems: Problems) -> None:
         if aligned or config.subwords.joiner is not None:
             message = f"contradicts {key}, which is of the words as they are; remove one of them"
             problems.append(problem_at("data.placeholders", message))
-    most, ratio = config.data.max_length, config.data.max_length_ratio
-    if ratio is not None and ratio >= most:  # that of a pair with one piece on one side
-        message = f"{ratio:g} has no effect: with data.max_length: {most} no pair has a larger ratio"
-        problems.append(problem_at("data.max_length_ratio", message))
 
 
 def _watched(config: Config, problems: Problems) -> None:
@@ -257,13 +253,7 @@ def _updates(config: Config, problems: Problems) -> None:
     if training.kernels == "plain" and training.precision != "float32":
         message = f"{training.precision} has no effect with training.kernels: plain, which uses float32; remove it"
         problems.append(problem_at("training.precision", message))
-    # Batches of sentences are all full except the last; batches of tokens are never quite full anyway.
-    pairs, size = training.sort_pairs, training.batch_size
-    if pairs and training.batch_by == "sentences" and pairs % size:
-        nearby = pairs // size * size or size
-        message = f"{pairs} is not a multiple of training.batch_size: {size}, which would leave a smaller batch"
-        problems.append(problem_at("training.sort_pairs", f"{message}; use {nearby}, for example"))
-    if training.batch_order == "shuffled_by_part" and pairs is None:
+    if training.batch_order == "shuffled_by_part" and training.sort_pairs is None:
         message = "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it"
         problems.append(problem_at("training.batch_order", message))
     replaced = training.word_replacement

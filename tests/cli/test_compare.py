@@ -34,7 +34,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with a file for each text, and m1 and m2, which stand for models."""
     for name, lines in {**SYSTEMS, **REFERENCES, "src": SOURCE}.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    for name in ("m1", "m2", "m3"):
+    for name in ("m1", "m2", "m3", "m1.safetensors", "m2.safetensors"):
         (tmp_path / name).write_bytes(b"\x09\0\0\0\0\0\0\0{")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -152,7 +152,7 @@ class Dictionary:
     """Translates SOURCE as the systems of its models do, and notes what it was asked."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self._lines = dict(zip(SOURCE, SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].name]], strict=True))
+        self._lines = dict(zip(SOURCE, SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].stem]], strict=True))
 
     def check(self, options: TranslationOptions) -> None:
         """It can do all of them."""
@@ -194,9 +194,9 @@ def test_models_with_names_are_compared(
 def test_runs_that_translate(loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]) -> None:
     Path("run").mkdir()
     Path("run/best.safetensors").write_bytes(Path("m1").read_bytes())
-    result = numbers(capsys, "--runs", "m1", "m2", "odd", *TRANSLATED, "--metrics", "bleu")
-    assert [names for names, _ in loaded] == [["m1"], ["m2"]]
-    assert result["runs"][0]["members"] == ["m1", "m2", "odd"]
+    result = numbers(capsys, "--runs", "m1.safetensors", "m2.safetensors", "odd", *TRANSLATED, "--metrics", "bleu")
+    assert [names for names, _ in loaded] == [["m1.safetensors"], ["m2.safetensors"]]
+    assert result["runs"][0]["members"] == ["m1.safetensors", "m2.safetensors", "odd"]
     assert "--runs needs --source FILE" in fails(capsys, "--runs", "run", "odd", "--reference", "ref")
 
 
@@ -284,7 +284,7 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ["--hypotheses and --runs exclude each other", "2 systems"],
         ),
         ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
-        ("--runs m1 m2 --reference ref", ["--runs needs --source FILE"]),
+        ("--runs m1.safetensors m2.safetensors --reference ref", ["--runs needs --source FILE"]),
         ("--runs old old --reference ref", ["2 systems are called old"]),
         (
             "--runs old new --reference ref --significance bootstrap",

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -165,14 +163,3 @@ def test_output_is_not_compressed(tmp_path: Path, end: str) -> None:
 def test_a_full_disk() -> None:
     with pytest.raises(UserError, match="/dev/full: cannot be written"), opened_for_writing(str(FULL)) as file:
         file.write(b"text")
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
-def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("Yes, they do.\n", encoding="utf-8")
-    command = [sys.executable, "-m", "nmt", "eval", "--hypotheses", "text", "--reference", "text"]
-    with FULL.open("wb") as full:
-        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("nmt-eval: error: standard output: cannot be written")

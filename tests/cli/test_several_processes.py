@@ -34,7 +34,7 @@ def test_wrong_options_are_told_once(
     assert "--nonsense: unknown; " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--print-schema"]])
+@pytest.mark.parametrize("arguments", [[], ["--list-configs"]])
 def test_so_is_what_training_says_before_it_reads_a_configuration(
     arguments: list[str], second: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:

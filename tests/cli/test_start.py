@@ -269,7 +269,7 @@ def closed_pipe() -> int:
         "nmt translate --model model.safetensors --input text",
         "nmt score --model model.safetensors --source text --target text",
         "nmt eval --hypotheses text --reference text",
-        "nmt train --print-schema",
+        "nmt train --list-configs",
         "nmt --help",
     ],
 )

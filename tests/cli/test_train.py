@@ -351,20 +351,6 @@ def test_a_start_from_which_a_model_hardly_learns(
     assert warnings("other", "--init-from", tmp_path / "run") == 0
 
 
-def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--print-schema"]) == 0
-    assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_output_in_a_locale_without_utf8(tmp_path: Path, tiny: Path) -> None:
-    command = [sys.executable, "-m", "nmt", "train", "--config", tiny, "--output", tmp_path / "run", "--dry-run"]
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    process = subprocess.run(command, capture_output=True, check=False, env=environment)
-    assert process.returncode == 0, process.stderr
-    assert "  target: ▁der ".encode() in process.stdout
-
-
 def test_default_output(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["--config", str(tiny), "--set", "training.max_updates=1", "--set", "name=other"]) == 0

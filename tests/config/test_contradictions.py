@@ -61,7 +61,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "data.train.0.tag",
             "<s> is one of the special symbols",
         ),
-        (FILTERED % "max_length: 50, max_length_ratio: 50", "data.max_length_ratio", "50 has no effect"),
         (
             FILTERED % "placeholders: {}" + "\nsubwords: {vocabulary: v, joiner: '@@'}",
             "data.placeholders",
@@ -175,9 +174,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "training.optimizer.decayed",
             "matrices has no effect with weight_decay: 0",
         ),
-        (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
-        (training("sort_pairs: 1000"), "training.sort_pairs", "use 960"),
-        (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),
         (
             training("batch_order: shuffled_by_part"),
             "training.batch_order",

@@ -19,7 +19,7 @@ def options_of(command: ModuleType) -> set[str]:
 
 def test_every_name_leads_to_a_key_or_an_option() -> None:
     options = options_of(train)
-    about_other_things = {"-h", "--help", "--version", "--list-configs", "--print-schema", "--config", "--set"}
+    about_other_things = {"-h", "--help", "--version", "--list-configs", "--config", "--set"}
     assert KEYS.keys() <= OURS
     assert OPTIONS.keys() == options - about_other_things
 

@@ -191,7 +191,7 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert serve.main(wrong) == 2
     said = capsys.readouterr().err
     assert said.startswith("nmt-serve: 3 problems:\n")
-    for part in ("--beam-size is 0; ", "x/none: no such model file", f"--api-keys: {keys}: has no key"):
+    for part in ("--beam-size is 0; ", "x/none: no such model file", f"--api-keys {keys}: the file is empty"):
         assert part in said
 
 
