@@ -21,7 +21,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from textwrap import shorten
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
 
 Value = TypeVar("Value")
+MOST = 1 << 16  # processes
 SOON = 3.0  # seconds until a process says whom it is waiting for
 PAUSE = 0.1  # seconds between two attempts to find the store, or two looks at it
 PREPARED = "prepared"  # what is in the store when the first process has prepared the data
@@ -207,15 +208,32 @@ def _timed_out(error: RuntimeError) -> bool:
 
 def _started() -> int:
     """How many processes the command has; 1 without torchrun."""
-    return int(os.environ.get("WORLD_SIZE") or 1)
+    return _number("WORLD_SIZE", 1, range(1, MOST + 1))
+
+
+def _number(variable: str, default: int, allowed: Sequence[int]) -> int:
+    """The number in an environment variable of torchrun's, or `default`. Raises UserError for one not `allowed`."""
+    text = os.environ.get(variable) or str(default)
+    with suppress(ValueError):
+        if (number := int(text)) in allowed:
+            return number
+    raise UserError(
+        f"{variable} is {shorten(text, 40)}: must be a whole number from {allowed[0]} to {allowed[-1]}, as torchrun "
+        "sets it; or unset it"
+    )
+
+
+def is_restarted() -> bool:
+    """Whether torchrun starts the processes again, after one of them failed."""
+    return (os.environ.get("TORCHELASTIC_RESTART_COUNT") or "0") != "0"
 
 
 def _own_gpu() -> torch.device:
     """The GPU of this process, made the current one. Raises UserError if the machine has too few."""
     if "LOCAL_RANK" not in os.environ:
         raise UserError("LOCAL_RANK is not set: start the processes with torchrun, which numbers those of a machine")
-    rank, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    here = max(int(os.environ.get("LOCAL_WORLD_SIZE") or 1), rank + 1)
+    rank, gpus = _number("LOCAL_RANK", 0, range(MOST)), torch.cuda.device_count()
+    here = max(_number("LOCAL_WORLD_SIZE", 1, range(1, MOST + 1)), rank + 1)
     if here > gpus:
         machine = f"{counted(here, 'process', 'processes')} on a machine with {counted(gpus, 'GPU')}"
         raise UserError(f"torchrun: {machine}; give --device cpu, or fewer")
@@ -241,7 +259,8 @@ def _meet(program: str, patience: timedelta) -> tuple["PrefixStore", int, int]:
             f"WORLD_SIZE is {size}, but the other processes cannot be found, since {missing[0]} is not set; start them "
             "with torchrun, or unset WORLD_SIZE"
         )
-    rank, host, port = int(os.environ["RANK"]), os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    rank, host = _number("RANK", 0, range(size)), os.environ["MASTER_ADDR"]
+    port = _number("MASTER_PORT", 0, range(1, 1 << 16))
     makes_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     first = "torchrun" if rank == 0 else "process 0"
     who = "the others" if makes_store else first

@@ -385,7 +385,7 @@ def test_dry_run(
         f"data.valid={{source: {corpus / 'valid.0'}, target: {corpus / 'valid.1'}}}",
         f"data.cache_folder={corpus / 'cache'}",
         "training.batch_size=4",
-        "training.vocabulary=same",  # there is no model to start from
+        "training.vocabulary=null",  # there is no model to start from
         *smaller((config := load_config(path)).model),
     ]
     if config.subwords.model is not None:

@@ -19,6 +19,7 @@ from nmt.cli.models import Models, read_models
 from nmt.cli.options import missing, translation_values
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
+from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
@@ -60,6 +61,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     is_whole = form != "text" or options.encoding is not None
     if is_whole:
         problems += _of_lines_alone(options, form, processes)
+    refuse(_read_twice(options))
     source = None if options.input == STANDARD else Path(options.input)
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
@@ -101,6 +103,17 @@ def _read_format(options: argparse.Namespace, problems: list[str]) -> Format:
         except LookupError:
             problems.append(f"--encoding {options.encoding}: unknown; give a name such as cp1250, latin-1, or utf-16")
     return form or format_by_extension(path) or "text"
+
+
+def _read_twice(options: argparse.Namespace) -> list[str]:
+    """Which files are standard input that another option reads to its end."""
+    paths = {name: getattr(options, name) for name in READ}
+    twice = [
+        f"--{name} {path}"
+        for name, path in paths.items()
+        if path == STANDARD or (path is not None and is_standard_input(Path(path)))
+    ]
+    return [f"{option}: is standard input, which {twice[0]} already reads; give a file" for option in twice[1:]]
 
 
 def _read_how(options: argparse.Namespace, problems: list[str], *, alignments: bool) -> TranslationOptions:

@@ -13,6 +13,8 @@ from nmt.config.schema import CommandLineText
 from nmt.config.yaml_text import LONGEST_SHOWN, KeyPath, YamlError, read_yaml, replaced, value_at
 from nmt.errors import UserError, collected, shortened
 
+_DEEPEST = 20  # names in a key; the schema is less deep
+
 
 class Override(NamedTuple):
     """An override: the option as it was typed, and the key that it sets."""
@@ -45,6 +47,8 @@ def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
     parts = key.strip().split(".")
     if not (equals and all(parts)):
         raise UserError(f"{option}: expected KEY=VALUE, such as training.batch_size=64")
+    if len(parts) > _DEEPEST:
+        raise UserError(f"{option}: the key has {len(parts)} names; no key has more than {_DEEPEST}")
     path: KeyPath = ()
     for part in parts:
         try:

@@ -55,6 +55,13 @@ def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry 
         return None
 
 
+def _regular_digest(path: Path) -> str:
+    """The hash of a file. Raises ValueError for a folder, a pipe, or a device, which are not even opened."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path.name} is not a file")
+    return file_digest(path)
+
+
 def checked_facts(path: Path) -> Facts:
     """The facts about the entry at `path`, all files of which are checked, on all cores.
 
@@ -66,7 +73,7 @@ def checked_facts(path: Path) -> Facts:
             raise ValueError(f"{CONTENTS} is not as it was written")
         contents = json.loads(body)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            found = pool.map(file_digest, [path / name for name in contents["files"]])
+            found = pool.map(_regular_digest, [path / name for name in contents["files"]])
         for (name, expected), actual in zip(contents["files"].items(), found, strict=True):
             if actual != expected:
                 raise ValueError(f"{name} is not as it was written")

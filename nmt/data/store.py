@@ -8,6 +8,8 @@ pieces its target piece, its source piece and its share, see `alignments.py`).
 It knows these files, pairs of lines, and subword models; it knows no configuration, and the cache checks the files.
 """
 
+import mmap
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -29,6 +31,7 @@ from nmt.symbols import UNKNOWN
 
 _LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
 _CHUNK = 1 << 14  # pairs that are encoded at once
+_READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 _CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
 Texts = list[tuple[str, ...]]  # the lines of each side
 
@@ -142,24 +145,42 @@ class PairedIds:
 
 
 class _Rows:
-    """Rows of different lengths in a memory-mapped file, with their offsets in another."""
+    """Rows of different lengths in a memory-mapped file, with their offsets in another.
+
+    Everything read from the files would count as the process's memory to the end, although the system can reclaim it at
+    any time; so it is given back now and then.
+    """
 
     def __init__(self, folder: Path, name: str, item_type: str) -> None:
-        self._values = _mapped(folder / f"{name}.values", item_type)
-        self._offsets = _mapped(folder / f"{name}.offsets", "<i8")
+        self._files: list[mmap.mmap] = []
+        self._values = self._mapped(folder / f"{name}.values", item_type)
+        self._offsets = self._mapped(folder / f"{name}.offsets", "<i8")
+        self._reads = 0
+
+    def _mapped(self, path: Path, item_type: str) -> npt.NDArray[Any]:
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
+                return np.empty(0, dtype=item_type)
+            self._files.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return np.frombuffer(self._files[-1], dtype=item_type)
 
     def __getitem__(self, row: int) -> npt.NDArray[Any]:
+        self._reads += 1
+        if self._reads % _READS_KEPT == 0:
+            self._release()
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
     def lengths(self) -> npt.NDArray[np.int32]:
         lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
-        return np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
+        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
+        self._release()
+        return lengths
 
-
-def _mapped(path: Path, item_type: str) -> npt.NDArray[Any]:
-    if not path.stat().st_size:  # an empty file cannot be mapped
-        return np.empty(0, dtype=item_type)
-    return np.asarray(np.memmap(path, item_type, mode="r"))
+    def _release(self) -> None:
+        """Unmap what was read; arrays still in use read it again from the system's cache."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for file in self._files:
+                file.madvise(mmap.MADV_DONTNEED)
 
 
 # ----------------------------------------------------------------------------------------------------------- writing

@@ -96,11 +96,13 @@ def _completed(loaded: Loaded, origin: Origin | None, source: "_Source", folder:
     together; but where a run goes on with them, a check that was added later must not end it."""
     config, sources = loaded
     goes_on = resume and has_state(folder)
+    differing: list[Problem] = []
     if origin is not None:
         config, differing = inherited(config, origin)
-        sources.refuse(differing)
     before = begun_with(folder) if goes_on else None
     is_begun = before is not None and moved_files(before, config) is not None
+    if not is_begun:
+        sources.refuse(differing)
     problems = [] if is_begun else contradictions(config)
     problems += [*model_problems(config), *source.missing_files(config), *_tokenizer_problems(config)]
     problems += [] if origin is not None else _about_a_model(config)

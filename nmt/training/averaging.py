@@ -63,7 +63,8 @@ def whole_checkpoints(
     whole = []
     for number, path in paths.items():
         try:
-            load_model(path)
+            if load_model(path).training.get("updates") != number:
+                raise UserError(f"{path}: not the checkpoint that this run wrote there")
             whole.append(number)
         except UserError as error:
             log(f"warning: left out of the average: {error}")

@@ -35,6 +35,7 @@ def describe(prepared: Prepared, trainer: Trainer) -> Iterator[str]:
     yield from parameters(trainer.model)
     plan = plan_epoch(prepared.train, trainer.config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
+    trainer.is_trial = True
     yield f"batches: {len(plan):,} in the first epoch, {share:.2%} padding"
     yield f"largest batch: {_largest_batch(trainer, plan)}"
     yield f"time: {_time(trainer, plan)}"

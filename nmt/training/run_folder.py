@@ -20,6 +20,7 @@ from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
 from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
+from nmt.processes import is_restarted
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
 PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
@@ -160,12 +161,13 @@ class RunFolder:
 
     def _decide(self, start: _Start, *, resume: bool, overwrite: bool) -> None:
         """Begin a run, or resume or refuse the one that is there; one that is to be overwritten is not touched yet."""
-        if overwrite:
+        goes_on = overwrite and is_restarted() and has_state(self.path)  # the run that these processes began anew
+        if overwrite and not goes_on:
             _check_spared(self.path, start, overwrite=True)
             self._instead = start
         elif has_state(self.path):
             self._check_origin(start.origin)
-            self._check_same(start, resume=resume)
+            self._check_same(start, resume=resume or goes_on)
         else:
             self._begin(start)
 

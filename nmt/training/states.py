@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from nmt.config import Config, differences, dump_config, moved_files, parse_config
 from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import rename
+from nmt.files import copy_atomically, rename
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import out_of_memory
 from nmt.ops.products import onednn_is_exact
@@ -115,6 +115,11 @@ class SavedStates:
         log(f"resuming after update {progress.update:,}")
         if self.processes.is_first and progress.finished is not None:
             self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
+        if self.processes.is_first and progress.best and not self.folder.best_path.exists():
+            checkpoint = self.folder.checkpoint_path(progress.best[0].update)
+            if checkpoint.exists() and (progress.finished is None or self.config.training.average_best == 0):
+                copy_atomically(checkpoint, self.folder.best_path)
+                log(f"warning: {self.folder.best_path}: was gone; restored from {checkpoint}")
         return progress
 
     def _resumed(self, state: State, log: Log) -> Progress:

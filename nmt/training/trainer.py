@@ -59,6 +59,7 @@ class Trainer:
     log: Callable[[str], None]
     progress_bar: Callable[[int, int, int], "tqdm[Any]"]  # for (epoch, batches done, batches in all)
     candidates: MakeCandidates | None = None  # for minimum risk training
+    is_trial: bool = False  # whether its updates are to show what late ones take, when words are sampled most often
 
     def __post_init__(self) -> None:
         self.config, self.folder, self.processes = self.states.config, self.states.folder, self.states.processes
@@ -186,7 +187,8 @@ class Trainer:
         """The batches of an update, with the model's words in them where sampling is scheduled."""
         if (settings := self.settings.scheduled_sampling) is None:
             return group
-        chance, device = probability(settings, self.progress.update), self.model.output_weight.device
+        device = self.model.output_weight.device
+        chance = settings.probability if self.is_trial else probability(settings, self.progress.update)
         with computing(*chosen_computing(self.settings, device)):
             return [None if batch is None else with_own_words(self.model, batch.to(device), chance) for batch in group]
 

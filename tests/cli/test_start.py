@@ -327,4 +327,4 @@ def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert ended.stdout.startswith("\\udcffä: train 3, valid 1, test 1 pairs. ".encode())
+    assert ended.stdout.startswith("\\udcffä: train 3, valid 1, test 1 pairs\n".encode())

@@ -230,6 +230,27 @@ def test_a_damaged_state_gives_way_to_the_one_before(
     assert_same(whole, output)
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_best_model_that_is_gone_is_restored(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path, finished: bool
+) -> None:
+    """From its checkpoint; not in a finished run that averages, whose best model may be no checkpoint."""
+    output = tmp_path / "run"
+    shutil.copytree(whole, output)
+    best = output / "best.safetensors"
+    if not finished:
+        (output / "state.safetensors").unlink()  # the one before is that of the last validation
+    best.unlink()
+    assert train(tiny, output, *AVERAGED, "--resume") == 0
+    said = capsys.readouterr().err
+    if finished:
+        assert "restored" not in said
+        assert not best.exists()
+    else:
+        assert f"restored from {output}/checkpoints/update-00000027.safetensors" in said
+        assert_same(whole, output)
+
+
 def test_two_damaged_states(tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path) -> None:
     output = tmp_path / "run"
     shutil.copytree(whole, output)

@@ -60,7 +60,7 @@ def test_a_check_that_came_later_ends_no_run(
     old = tmp_path / "valid.en"
     options = (f"data.watch=[{{name: old, source: {old}, target: {old}}}]", "--init-from", trained)
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.config.loading.contradictions", lambda config: [])
+        patch.setattr("nmt.experiment.request.contradictions", lambda config: [])
         stop_at_validation(patch, 2)
         assert train(new, tmp_path / "run", *options) == 130
     shutil.copytree(tmp_path / "run", tmp_path / "killed")

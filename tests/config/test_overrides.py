@@ -90,6 +90,7 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
         ("data.source_language=''", ": given ''; allowed: text"),
         ("data=&a [*a]", ": anchors and aliases such as &a are not allowed here"),
         ("data.train." + "9" * 5000 + "=3", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item)"),
+        ("a." * 5000 + "a=3", ": the key has 5001 names; no key has more than 20"),
         ("training.schedule={name: plateu}", ": training.schedule.name: given 'plateu'; nearest: plateau; allowed:"),
         ("training.average_best=2", ": 2 checkpoints are to be averaged, but keep_best: 1 keeps fewer"),
         ("training.max_epochs=", ": neither this nor max_updates is set"),

@@ -100,6 +100,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "extended": lambda path: path.write_bytes(path.read_bytes() + b"\0") and None,
     "missing": Path.unlink,
     "a folder": of_another_kind(filled_folder),
+    "a pipe": of_another_kind(os.mkfifo),
     "a link to itself": of_another_kind(lambda path: path.symlink_to(path.name)),
 }
 FILES = ["ids/*/source.values", "ids/*/target_text.offsets", "ids/*/contents", "subwords/*/model", "corpora/*/contents"]
@@ -130,7 +131,7 @@ def test_damage_is_said_and_mended(made: tuple[Path, list[Any]], folder: Path, p
     assert not list((folder / "cache").rglob("*.partial"))
 
 
-@pytest.mark.parametrize("damage", ["missing", "a folder", "a link to itself", "empty"])
+@pytest.mark.parametrize("damage", ["missing", "a folder", "a pipe", "a link to itself", "empty"])
 def test_a_whole_entry_may_be_gone_or_something_else(made: tuple[Path, list[Any]], folder: Path, damage: str) -> None:
     path = sorted((folder / "cache" / "ids").iterdir())[0]
     shutil.rmtree(path)

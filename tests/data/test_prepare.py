@@ -102,7 +102,7 @@ def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
     prepared = run(folder, data__max_length=50)
     model = new_digest(prepared.vocabularies.source.model).hexdigest()
     hashes = [new_digest((folder / name).read_bytes()).hexdigest() for name in ("train.en", "train.de")]
-    made_from = [5, [hashes], [None], [model, model], [50, None], False]
+    made_from = [5, [hashes], [[None, None]], [model, model], [50, None], False]
     assert prepared.train.folder.name == new_digest(json.dumps(made_from).encode()).hexdigest()
 
 

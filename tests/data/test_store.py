@@ -1,6 +1,7 @@
-"""Stored corpora: the same ids as before writing, the filters and their counts."""
+"""Stored corpora: the same ids as before writing, the filters and their counts, and memory that is given back."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import store
-from nmt.data.store import CorpusReport, Filters, PairedIds, write_ids
+from nmt.data.store import CorpusReport, Filters, PairedIds, _Rows, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from tests.conftest import written_ids
@@ -161,3 +162,35 @@ def test_alignments_of_text_that_was_cut_are_between_its_pieces(tmp_path: Path) 
     pairs = [("low@@ er und", "und low@@ er")]
     aligned = written_ids(pairs, tmp_path / "aligned", vocabularies=both, filters=None, alignments=["0-1 1-2 2-0"])
     assert aligned.links(0).tolist() == [[0, 2, 1], [1, 0, 1], [2, 1, 1]]
+
+
+def kept_of_files() -> float:
+    """MiB of files that count as memory of this process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("this system does not tell what a process keeps of its files")
+    return int(re.search(r"RssFile:\s+(\d+)", status.read_text())[1]) / 1024  # type: ignore[index]
+
+
+def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
+    """What was read of the files does not stay with the process, as it would with a mapping never given back."""
+    rows, length = 30_011, 1021
+    values = np.arange(rows * length, dtype="<u4")
+    values.tofile(tmp_path / "name.values")
+    np.arange(0, (rows + 1) * length, length, dtype="<i8").tofile(tmp_path / "name.offsets")
+    corpus = _Rows(tmp_path, "name", "<u4")
+    assert (corpus.lengths() == length).all()
+    before, size = kept_of_files(), values.nbytes / 2**20
+    order = np.random.default_rng(1).permutation(rows)
+    first = corpus[int(order[0])]
+    most = 0.0
+    for count, row in enumerate(order):
+        assert corpus[row][-1] == (int(row) + 1) * length - 1
+        if count % 100 == 0:
+            most = max(most, kept_of_files() - before)
+    assert (first == values[order[0] * length :][:length]).all()  # an array read long ago is still good
+    assert size > 110
+    assert most < 60
+
+
+ALIGNED = [("ab c", "ba", "1-0 0-0"), ("", "ab", ""), ("c", "b a", "0-1"), ("abcabc", "a", ""), ("a c", "d", "0-0")]

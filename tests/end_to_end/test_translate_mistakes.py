@@ -245,3 +245,15 @@ def test_another_file_of_this_toolkit_is_no_model(folder: Path, model: Path, cap
         said, _ = refused(capsysbinary, first, f"{options} --input source --output out")
         assert "other: not a model of this toolkit, but a something else" in message(said)
     assert names(folder) == ["other", "source"]
+
+
+@pytest.mark.parametrize("source", ["-", "/dev/stdin"])
+def test_standard_input_is_read_once(folder: Path, model: Path, source: str) -> None:
+    options = "--prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --replace-unknown --dictionary"
+    done = shell(model, f"--input {source} {options} /dev/stdin --output out", "printf 'a\\tdog\\n' | {}")
+    told = f"/dev/stdin: is standard input, which --input {source} already reads; give a file"
+    assert done.stderr.decode().splitlines()[1:] == [
+        f"  - {option} {told}" for option in ("--prefix", "--constraints", "--glossary", "--dictionary")
+    ]
+    assert done.returncode == 2
+    assert names(folder) == ["source"]

@@ -15,7 +15,7 @@ from nmt.training.averaging import WeightedMean, average_weights, whole_checkpoi
 EMBEDDING = "source_embedding.weight"
 
 
-def write(path: Path, *, first: torch.Tensor) -> Path:
+def write(path: Path, *, first: torch.Tensor, update: int = 0) -> Path:
     """A model whose source embedding begins with the numbers `first`."""
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
@@ -27,7 +27,7 @@ def write(path: Path, *, first: torch.Tensor) -> Path:
     )
     weights = build_model(config.model, source_size=5, target_size=5).state_dict()
     weights[EMBEDDING].view(-1)[: first.numel()] = first.flatten()
-    save_model(path, ModelFile(config, weights, b"pieces", b"pieces", (5, 5), {}))
+    save_model(path, ModelFile(config, weights, b"pieces", b"pieces", (5, 5), {"updates": update}))
     return path
 
 
@@ -75,18 +75,21 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def test_only_whole_checkpoints_are_averaged(tmp_path: Path) -> None:
-    """One is whole; others are gone, damaged, no file."""
-    paths = {update: write(tmp_path / str(update), first=torch.ones(1)) for update in (10, 20, 30, 40)}
+    """One is whole; others are gone, damaged, no file, of another update."""
+    one = torch.ones(1)
+    paths = {update: write(tmp_path / str(update), first=one, update=update) for update in (10, 20, 30, 40, 50)}
     paths[20].unlink()
     paths[30].write_bytes(paths[30].read_bytes()[:-1])
     paths[40].unlink()
     paths[40].mkdir()
+    write(paths[50], first=one, update=51)
     said: list[str] = []
     assert whole_checkpoints(paths, processes=ALONE, log=said.append) == {10: paths[10]}
     assert [line.split(": ")[3].split(" (")[0] for line in said] == [
         "no such model file or run folder",
         "damaged, or not a model of this toolkit",
         "holds no best.safetensors; give a model file, or the folder of a run that has validated at least once",
+        "not the checkpoint that this run wrote there",
     ]
     assert all(line.startswith("warning: left out of the average: ") for line in said)
 

@@ -61,14 +61,14 @@ def origin(path: Path, pieces: list[Subwords], **sections: Any) -> Origin:
 
 def completed(new: Config, first: Origin) -> Config:
     """What `new` inherits, when it contradicts nothing."""
-    result = inherited(new, first)
-    assert list(result.problems) == []
-    return result.config
+    result, problems = inherited(new, first)
+    assert problems == []
+    return result
 
 
 def refusals(new: Config, first: Origin) -> list[str]:
     """What is refused, without the ending that says there is no way."""
-    problems = inherited(new, first).problems
+    _, problems = inherited(new, first)
     ending = f"; --init-from {first.path} cannot change it"
     assert all(problem.message.endswith(ending) for problem in problems)
     return [f"{'.'.join(map(str, problem.path))}: {problem.message.removesuffix(ending)}" for problem in problems]
@@ -148,7 +148,7 @@ def test_files_of_subwords_are_those_of_the_model(tmp_path: Path, vocabularies: 
         "subwords.joiner: null in the model, '+' here",
         "subwords.vocabulary: null in the model, words here",
     ]
-    assert list(inherited(config(subwords={"model": "other"}, **NEW), two).problems) == []
+    assert inherited(config(subwords={"model": "other"}, **NEW), two)[1] == []
 
 
 def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords]) -> None:
