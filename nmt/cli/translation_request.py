@@ -168,7 +168,8 @@ def _counted_lines(options: argparse.Namespace, source: Path | None, problems: l
 def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Processes) -> list[str]:
     """Which of the options do not go with a document that is read as a whole."""
     problems = []
-    whole = f"--encoding {options.encoding}" if form == "text" else f"--format {form}"
+    named = f"--format {form}" if options.format else f"--input {options.input} ({form}, by its ending)"
+    whole = f"--encoding {options.encoding}" if form == "text" else named
     if processes.size > 1:
         problems.append(f"{whole} is one whole document, for one process; start it without torchrun")
     if form != "text":

@@ -157,7 +157,8 @@ def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path,
     for option in ("--n-best", "--scores", "--flush", "--resume", "--alignments"):
         assert f"  - {option}{text}" in lines
     (line,) = complaints(capsys, model, source, "--scores")
-    assert line == ("--scores goes with --format text in UTF-8 alone; --format html is one whole document")
+    by_ending = f"--input {source} (html, by its ending)"
+    assert line == f"--scores goes with --format text in UTF-8 alone; {by_ending} is one whole document"
     (line,) = complaints(capsys, model, source, "--format", "text", "--encoding", "cp1252", "--scores")
     assert line == "--scores goes with --format text in UTF-8 alone; --encoding cp1252 is one whole document"
 
