@@ -192,8 +192,10 @@ class RunFolder:
                 files = f"files at other paths, which must be the same as before: {', '.join(read)}"
                 self.warnings.append(f"{self.path}: resumed with {files}")
         elif changes := differences(saved, start.config):
+            is_other = start.origin is None and any(change.startswith(("model.", "subwords.")) for change in changes)
+            gone = f", put {self.origin_path} back if it started from that model" if is_other else ""
             raise UserError(
-                f"{self.path}: holds a run of another configuration; undo the changes to resume it, give another "
+                f"{self.path}: holds a run of another configuration; undo the changes to resume it{gone}, give another "
                 "--output, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(changes)
             )
         else:

@@ -69,6 +69,16 @@ def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Pat
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+def test_a_run_that_has_lost_what_it_started_from(
+    tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    output = tmp_path / "run"
+    assert train(short, output, *FEW, "--init-from", trained) == 0
+    (output / "init_from.safetensors").unlink()
+    assert train(short, output, *FEW, "--resume") == 2
+    assert f", put {output / 'init_from.safetensors'} back if it started from that model" in capsys.readouterr().err
+
+
 def test_what_contradicts_an_inherited_key(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """The file says nothing of the type; as a file of its own it would have pieces to sample."""
     characters = tmp_path / "characters"
