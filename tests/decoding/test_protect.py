@@ -69,6 +69,14 @@ def test_what_is_kept(line: str, expected: list[str]) -> None:
     assert kept(line) == expected
 
 
+@pytest.mark.parametrize("end", ["", ".", "?", "!"])
+@pytest.mark.parametrize("signs", ["😀", "★★", "→"])
+def test_the_end_of_a_sentence_behind_a_sign_is_shown(signs: str, end: str) -> None:
+    """Else a model writes one of its own, and the sentence has two."""
+    line = f"the dog {signs}{end}"
+    assert [line[start:stop] for start, stop in protect._around(line, 0, len(line))] == [signs]
+
+
 def test_numbers_and_own_patterns() -> None:
     assert kept("in 1,984.5 of A4 at -3%", "numbers") == ["1,984.5", "-3%"]
     assert kept("order ART-77, now", r"ART-\d+") == ["ART-77"]
