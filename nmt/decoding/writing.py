@@ -97,8 +97,10 @@ class Writer:
         hypotheses: Sequence[Sequence[Hypothesis]],
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
-        together = zip(chain(*segments), hypotheses, strict=True)
-        hypotheses = [[self._cleaned(segment, one) for one in several] for segment, several in together]
+        hypotheses = [
+            [self._as_title(segment, self._with_own_placeholders(segment, one)) for one in several]
+            for segment, several in zip(chain(*segments), hypotheses, strict=True)
+        ]
         together = zip(chain(*segments), hypotheses, strict=True)
         pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
@@ -110,10 +112,6 @@ class Writer:
                 for segment in parts
             ]
             yield self._whole_line(written) if written else [self._nothing(line)]
-
-    def _cleaned(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
-        """Without what has to go before it is written."""
-        return self._as_title(segment, self._with_own_placeholders(segment, hypothesis))
 
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
@@ -131,6 +129,8 @@ class Writer:
         So each that is left stands for one thing that is kept, and has its place.
         """
         source, target = (side.placeholders for side in self.vocabularies)
+        if not target:
+            return hypothesis
         counts, tokens = Counter(hypothesis.tokens), hypothesis.tokens
         wrong = {own for given, own in zip(source, target, strict=False) if segment.source.count(given) != counts[own]}
         wrong -= set(segment.required)

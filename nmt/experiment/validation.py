@@ -64,8 +64,13 @@ def build_validation(
         rank, size = processes.rank, processes.size
         with enough_memory(advice, what=" for validation"):
             metrics = corpus_loss(model, (read_batch(corpus.ids, rows) for rows in corpus.plan[rank::size]), processes)
-            sources, doubts = corpus.sources[rank::size], Doubts()  # which are no news here
-            mine = [best for best, *_ in translator.translate(sources, beam_size=settings.beam_size, doubts=doubts)]
+            translations = translator.translate(
+                corpus.sources[rank::size],
+                beam_size=settings.beam_size,
+                split_sentences=False,  # so that nobody looks for sentences
+                doubts=Doubts(),  # which are no news here
+            )
+            mine = [best for best, *_ in translations]
         hypotheses = [""] * len(corpus.sources)
         for other, texts in enumerate(processes.gather([best.text for best in mine])):
             hypotheses[other::size] = texts

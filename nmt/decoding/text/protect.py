@@ -381,7 +381,7 @@ def overlaps(spans: Sequence[Span], other: Span) -> bool:
 def _around(line: str, start: int, stop: int) -> list[Span]:
     """What stands at the beginning and at the end of a sentence and is no part of it."""
     beginning, last = _BEGINNING.match(line, start, stop), start + len(line[start:stop].rstrip(ENDS))
-    end = _END.match(line, start, last) or _END.match(line, start, stop)  # without the period behind it
+    end = _END.match(line, start, last)  # without the period behind it
     spans = [(start, start + len(beginning[0].rstrip()))] if beginning and beginning[0].strip() else []
     return [*spans, (end.end() - len(end[0].lstrip()), end.end())] if end else spans
 
