@@ -155,7 +155,7 @@ def lay_out(folder: Path) -> None:
     mine = (ROOT / "configs" / "my_files.yaml").read_text(encoding="utf-8").replace("../data/my_files/", "")
     mine = mine.replace("name: my_files", "name: my_first_model")
     (folder / "my.yaml").write_text(mine, encoding="utf-8")
-    new = mine.replace("my_first_model", "new").replace("max_epochs: 15", "max_epochs: 1")
+    new = mine.replace("my_first_model", "new").replace("max_updates: 30000", "max_updates: 100")
     new = re.sub(r"^(subwords|model):.*\n((  .*)?\n)*", "", new, flags=re.MULTILINE)  # to fine-tune: another model's
     (folder / "new.yaml").write_text(new, encoding="utf-8")
     size = load_config(folder / "my.yaml").model.embedding_size

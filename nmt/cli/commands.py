@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from nmt import __version__
-from nmt.cli import align, average, curves, evaluate, score, serve, shortlist, synthetic, train, translate
+from nmt.cli import align, average, curves, evaluate, init, score, serve, shortlist, synthetic, train, translate
 from nmt.cli.common import run
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, nearest
@@ -25,6 +25,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    init.PROGRAM: Command(init.parser, init.main, "make training text and a configuration of your files"),
     train.PROGRAM: Command(train.parser, train.main, "train a model from one configuration file"),
     translate.PROGRAM: Command(translate.parser, translate.main, "translate text, line by line"),
     evaluate.PROGRAM: Command(evaluate.parser, evaluate.main, "score translations, and compare systems"),

@@ -47,7 +47,7 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises:
         UserError: the file cannot be read or is a damaged gzip file, or a line is too long or not valid UTF-8.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         yield from lines_of(iter(partial(file.readline, LONGEST_LINE + 1), b""), name=str(path))
 
 
@@ -84,7 +84,7 @@ def read_text(path: Path, *, encoding: str = "utf-8") -> str:
     Raises:
         UserError: as in `read_lines`, or it has more than LARGEST_TEXT bytes.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         return text_of(file, name=str(path), encoding=encoding)
 
 
@@ -200,7 +200,7 @@ def _check_regular(path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a plain or gzip file for reading bytes; reading problems inside the block become UserErrors."""
     try:
         with open(path, "rb", buffering=0) as raw:

@@ -140,7 +140,7 @@ def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
             warnings += [_warning(path, name, found[name, side], lines) for name in ("tabbed", "escaped")]
         warnings.append(_warning(corpus.name, "identical", found["identical", 0], pairs))
         first = first or (corpus, words)
-        if _are_swapped(words, first[1]):
+        if are_swapped(words, first[1]):
             warnings.append(_SWAPPED.format(corpus.name, *first[0].paths))
         if number < train:
             continue
@@ -178,7 +178,7 @@ def _read(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> tuple[dict[
     return found, number, words
 
 
-def _are_swapped(words: Words, others: Words) -> bool:
+def are_swapped(words: Words, others: Words) -> bool:
     """Whether the two sides look like the other ones of another corpus, by their words, and clearly."""
     if min(map(len, (*words, *others))) < FEWEST_WORDS:
         return False

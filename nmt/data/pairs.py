@@ -1,0 +1,102 @@
+"""Pairs of texts from the files that people have: two parallel files, or a table of which a row is a pair.
+
+Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` says which pairs are of use.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.data.corpus import read_lines, read_pairs
+from nmt.errors import UserError, first_of, shortened
+
+_MOST, _LONGEST = 10, 20  # columns in a message, and characters of their names
+
+
+class Pair(NamedTuple):
+    """A text and its translation, each on one line, and where they stand."""
+
+    source: str
+    target: str
+    place: str  # of the pair: file and line
+    document: str = ""  # that they are from; "": not known
+    fault: str = ""  # a key of `cleaning.RULES` for what is no pair
+
+
+def is_language(code: str, wanted: str) -> bool:
+    """Whether a language is the wanted one: en-US and EN_us are en, but en is not en-US."""
+    code, wanted = (text.strip().lower().replace("_", "-") for text in (code, wanted))
+    return code == wanted or code.startswith(f"{wanted}-")
+
+
+def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
+    """Line i of one file with line i of the other. Raises UserError, as `read_pairs` does."""
+    for line, pair in enumerate(read_pairs(source, target), start=1):
+        yield Pair(*pair, f"{source}, line {line}")
+
+
+def pairs_of_table(path: Path, languages: Sequence[str], columns: Sequence[str] | None = None) -> Iterator[Pair]:
+    """Two columns of a file in CSV, or, with another ending, of one with a tab between two cells.
+
+    `columns`: those of source and target, by name or by number from 1. Without them the first row names the languages,
+    or there are two columns. Raises UserError if it is not clear which columns are meant, or a quote does not end.
+    """
+    rows = _rows(path)
+    beginning = next(rows, (1, [""]))
+    first = beginning[1]
+    places, has_names = _places(path, first, languages, columns)
+    for line, cells in rows if has_names else chain([beginning], rows):
+        where = f"{path}, line {line}"
+        if len(cells) == len(first):
+            yield Pair(cells[places[0]], cells[places[1]], where)
+        else:
+            yield Pair(" ".join(cells), "", where, fault="columns")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well."""
+    is_csv = ".csv" in path.suffixes
+    lines = read_lines(path)
+    first = next(lines, "")
+    delimiter = max(",;\t", key=first.count) if is_csv else "\t"
+    texts = (f"{text}\n" for text in chain([first], lines))
+    quoting: Any = csv.QUOTE_MINIMAL if is_csv else csv.QUOTE_NONE
+    reader = csv.reader(texts, delimiter=delimiter, quoting=quoting, strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            yield line, [" ".join(_unquoted(cell).split("\n")) for cell in cells]
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {line}: cannot be read as a table ({error}); in CSV, a cell with quotes is in quotes, and "
+            "its own are doubled"
+        ) from None
+
+
+def _unquoted(cell: str) -> str:
+    """A cell without the quotes that a spreadsheet puts around it, and doubles in it, where it has any."""
+    inner = cell[1:-1].replace('""', "")
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner and inner != cell[1:-1]
+    return cell[1:-1].replace('""', '"') if is_quoted else cell
+
+
+def _places(
+    path: Path, first: Sequence[str], languages: Sequence[str], columns: Sequence[str] | None
+) -> tuple[Sequence[int], bool]:
+    """The places of the columns of source and target, and whether the first row has their names."""
+    names = [[place for place, name in enumerate(first) if is_language(name, one)] for one in columns or languages]
+    if all(names):
+        return [places[0] for places in names], True
+    if columns and all(one.isdecimal() and 0 < int(one) <= len(first) for one in columns):
+        places = [int(one) - 1 for one in columns]
+        return places, any(is_language(first[place], one) for place, one in zip(places, languages, strict=True))
+    if not columns and len(first) == 2:
+        return (0, 1), False
+    shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))
+    raise UserError(
+        f"{path}, line 1: none of its columns, {shown}, is {' or '.join(columns or languages)}; give --columns SOURCE "
+        "TARGET, by their names or by their numbers from 1"
+    )

@@ -1,0 +1,281 @@
+"""nmt-init: what it reads, leaves out, and holds out, what it writes, and what it says of files that it cannot use."""
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.init import main
+from nmt.config import load_config
+from nmt.models.combinations import FAMILIES
+
+SYLLABLES = ("ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu")
+Init = Callable[..., tuple[int, str, str]]
+
+
+def sentences(count: int, *, seed: int = 1) -> list[tuple[str, str]]:
+    """Pairs of sentences of three to eight words; the target has the source's words in another order, and longer."""
+    drawn = random.Random(seed)
+    pairs = {}
+    while len(pairs) < count:
+        words = ["".join(drawn.choices(SYLLABLES, k=2)) for _ in range(drawn.randint(3, 8))]
+        pairs[f"{' '.join(words).capitalize()}."] = f"{' '.join(f'{word}n' for word in reversed(words)).capitalize()}."
+    return list(pairs.items())
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def write_files(folder: Path, pairs: list[tuple[str, str]]) -> list[str]:
+    """The options for two parallel files."""
+    for side, name in enumerate(("text.en", "text.de")):
+        write(folder / name, [pair[side] for pair in pairs])
+    return ["--source", str(folder / "text.en"), "--target", str(folder / "text.de")]
+
+
+@pytest.fixture
+def init(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Init:
+    """Run nmt-init from en to de; the folder is `made`. Gives the exit code, and both outputs."""
+
+    def run(*arguments: str, languages: tuple[str, str] = ("en", "de")) -> tuple[int, str, str]:
+        options = ["--source-language", languages[0], "--target-language", languages[1]]
+        code = main([*arguments, *options, "--output", str(tmp_path / "made")])
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def part(folder: Path, name: str, endings: tuple[str, str] = ("en", "de")) -> list[tuple[str, str]]:
+    sides = [(folder / "made" / f"{name}.{ending}").read_text(encoding="utf-8").splitlines() for ending in endings]
+    return list(zip(*sides, strict=True))
+
+
+def leaks(folder: Path) -> int:
+    """How many sentences of a side are in two parts, compared without case and spaces at the ends."""
+    parts = [part(folder, name) for name in ("train", "valid", "test")]
+    sides = [[{pair[side].strip().lower() for pair in pairs} for pairs in parts] for side in (0, 1)]
+    return sum(len(a & b) for sets in sides for i, a in enumerate(sets) for b in sets[:i])
+
+
+def test_two_files(init: Init, tmp_path: Path) -> None:
+    pairs = sentences(400)
+    code, out, _ = init(*write_files(tmp_path, pairs))
+    assert code == 0
+    assert out.splitlines()[0] == f"{tmp_path / 'made'}: 400 pairs read; train 300, valid 50, test 50"
+    assert out.splitlines()[-1] == f"next: nmt-train --config {tmp_path / 'made' / 'my.yaml'}"
+    assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
+    assert leaks(tmp_path) == 0
+    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    assert (config.name, config.data.source_language, config.data.target_language) == ("made", "en", "de")
+    assert config.data.train[0].source == tmp_path / "made" / "train.en"
+    assert config.data.valid.target == tmp_path / "made" / "valid.de"
+    assert config.subwords.size == len({word for pair in pairs for side in pair for word in side.split()})
+    assert (config.training.batch_size, config.training.batch_by) == (1000, "tokens")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "pair"),
+    [
+        ("are blank, or not translated, on a side", ("Ba ke li.", " ")),
+        ("have more than 1,000 characters on a side", ("ba " * 400, "ken " * 400)),
+        ("have a tab, a row of a table, or tags of HTML", ("<td>Ba ke</td>", "Ken ban")),
+        ("have a tab, a row of a table, or tags of HTML", ("Ba | ke | li", "Lin | ken | ban")),
+        ("have the same text on both sides", ("Ba ke li.", "ba ke li. ")),
+        ("have sides whose lengths differ more than 3 times as much as usual here", ("Ba.", "Ken ban lin " * 10)),
+        ("have a side in another script than usual here", ("Ba ke li.", "Ба ке ли.")),
+        ("repeat another pair", sentences(1)[0]),
+    ],
+)
+def test_what_is_left_out_is_counted_and_shown(init: Init, tmp_path: Path, rule: str, pair: tuple[str, str]) -> None:
+    pairs = sentences(300)
+    code, out, _ = init(*write_files(tmp_path, [*pairs, pair, *pairs[:1]]))
+    assert code == 0
+    assert f"left out: {2 if 'repeat' in rule else 1} {rule}\n" in out
+    report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
+    example = report.partition(f"{rule}\n")[2].splitlines()[0]
+    assert example.startswith("    " if "repeat" in rule else f"    {tmp_path / 'text.en'}, line 301: {pair[0][:20]}")
+    assert f"train {300 - 100}" in out
+
+
+def test_sentences_of_several_pairs_are_all_in_the_training_text(init: Init, tmp_path: Path) -> None:
+    pairs = sentences(300)
+    doubled = [(source.upper(), f"{target} Ban.") for source, target in pairs[:100]]
+    assert init(*write_files(tmp_path, [*pairs, *doubled]))[0] == 0
+    assert leaks(tmp_path) == 0
+    assert {*pairs[:100], *doubled} <= {*part(tmp_path, "train")}
+
+
+def test_single_words_are_learned_by_characters(init: Init, tmp_path: Path) -> None:
+    words = [(f"{source.split()[0]}{number}", source.split()[0]) for number, (source, _) in enumerate(sentences(300))]
+    words[1:200:2] = [(source, source) for source, _ in words[1:200:2]]
+    code, out, _ = init(*write_files(tmp_path, words), languages=("de", "de"))
+    assert (code, "the lines are words, not sentences: the model reads and writes characters\n" in out) == (0, True)
+    assert len(part(tmp_path, "train", ("source", "target"))) == 200  # identical sides are usual there
+    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    assert (config.subwords.type, config.training.validation.tokenize) == ("char", "char")
+
+
+def test_characters_with_spaces_between_them(init: Init, tmp_path: Path) -> None:
+    letters = [(source.replace(" ", "")[:9], target.replace(" ", "")[:9]) for source, target in sentences(300)]
+    words = [(f"{' '.join(source)} case=DAT", " ".join(target)) for source, target in letters]
+    assert init(*write_files(tmp_path, words))[0] == 0
+    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    assert (config.subwords.type, config.training.validation.tokenize) == ("word", "none")
+
+
+def as_csv(pairs: list[tuple[str, str]]) -> list[str]:
+    return ['"number";"German";"en-US"', *(f'{number};"{de}";"{en}"' for number, (en, de) in enumerate(pairs))]
+
+
+def as_tmx(pairs: list[tuple[str, str]]) -> list[str]:
+    """Ten pairs a document, and a language that nobody asks for."""
+    head = (
+        '<!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><header srclang="en"><prop type="file">x</prop></header>'
+    )
+    units = []
+    for number, (en, de) in enumerate(pairs):
+        target = f'<tuv xml:lang="de-DE"><seg>{de}<ph x="1">&lt;br/></ph></seg></tuv>'
+        source = f'<tuv xml:lang="en_US"><seg><hi>{en[:2]}</hi>{en[2:]}</seg></tuv>'
+        other = f'<prop type="file">{number // 10}.html</prop><tuv xml:lang="fr"><seg>La la</seg></tuv>'
+        units.append(f"<tu>{other}{target}{source}</tu>")
+    return [f"{head}<body>", *units, "</body></tmx>"]
+
+
+def as_xliff(pairs: list[tuple[str, str]]) -> list[str]:
+    units = [
+        f"<trans-unit><source>{en}</source><seg-source>no</seg-source><target>{de}</target>"
+        f"<alt-trans><source>{de}</source><target>{en}</target></alt-trans></trans-unit>"
+        for en, de in pairs
+    ]
+    head = '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2"><file original="a" source-language="en"><body>'
+    return [head, *units, "</body></file></xliff>"]
+
+
+def as_po(pairs: list[tuple[str, str]]) -> list[str]:
+    fuzzy = '#, fuzzy\nmsgid "no"\nmsgstr "nein"\n'
+    return [f'msgid "<b>{en}</b>"\nmsgstr "<b>{de}</b>"\n' for en, de in pairs] + [fuzzy]
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "options"),
+    [
+        ("a.tsv", lambda pairs: [f"{en}\t{de}" for en, de in pairs], []),
+        ("a.tsv.gz", lambda pairs: ["EN\tid\tde", *(f'"{en[:2]}""{en[2:]}"\t1\t{de}' for en, de in pairs)], []),
+        ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
+        ("a.csv", as_csv, ["--columns", "3", "2"]),
+        ("a.tmx", as_tmx, []),
+        ("a.xlf", as_xliff, []),
+        ("a.po", as_po, []),
+    ],
+)
+def test_files_with_both_languages(
+    init: Init, tmp_path: Path, name: str, made: Callable[[list[tuple[str, str]]], list[str]], options: list[str]
+) -> None:
+    pairs = sentences(400)
+    file = write(tmp_path / name, made(pairs))
+    if name.endswith(".gz"):
+        file.write_bytes(gzip.compress(file.read_bytes()))
+        pairs = [(f'{en[:2]}"{en[2:]}', de) for en, de in pairs]
+    code, out, error = init("--input", str(file), *options)
+    assert (code, error) == (0, "")
+    found = [*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]
+    assert sorted(found) == sorted(pairs)
+    assert ("validation and test text are whole documents" in out) == (name == "a.tmx")
+
+
+def test_documents_stay_whole(init: Init, tmp_path: Path) -> None:
+    pairs = sentences(400)
+    pairs[5:400:10] = [(f"Ba {number}.", "Immer dasselbe.") for number in range(40)]
+    code, out, _ = init("--input", str(write(tmp_path / "a.tmx", as_tmx(pairs))))
+    assert code == 0
+    assert leaks(tmp_path) == 0
+    documents = [{pairs.index(pair) // 10 for pair in part(tmp_path, name)} for name in ("train", "valid", "test")]
+    assert sum(map(len, documents)) == len(set().union(*documents)) == 40
+    held_out = len(documents[1]) + len(documents[2])
+    assert f"left out: {held_out} are of a document that was held out, and share a sentence with another" in out
+
+
+MANY = [f"{en}\t{de}" for en, de in sentences(300)]
+TMX = as_tmx(sentences(300))
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used; at least 200 are needed"),
+        ("a.tsv", MANY[:1] * 500, "only 1 pair of 500 can be used"),
+        ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: none of its columns, "),
+        ("a.tsv", [*MANY, "one cell", "Ba\tke\tli"], ""),
+        (
+            "a.tsv",
+            [f"Ba ke {number}.\tImmer dasselbe." for number in range(300)],
+            "only 0 pairs can be held out, of 100",
+        ),
+        ("a.csv", ["en,de", 'Ba,"ke', *MANY], "a.csv, line 2: cannot be read as a table (unexpected end of data)"),
+        ("a.tmx", [*TMX[:100], "<tu>", *TMX[100:]], "a.tmx, line 303: cannot be read as XML (Opening and ending tag"),
+        (
+            "a.tmx",
+            [line.replace('"de-DE"', '"da"') for line in TMX],
+            "has no text in en and de; its languages: da, en_US, fr",
+        ),
+        (
+            "a.tmx",
+            ['<!DOCTYPE tmx [<!ENTITY a "aaa">]>', TMX[0].partition(">")[2], TMX[1].replace("La", "&a;"), *TMX[2:]],
+            "a.tmx, line 3: entities of a file's own are not read",
+        ),
+        ("a.po", ['msgid "a"', 'msgid "b"'], "a.po, line 2: cannot be read as po"),
+        ("a.docx", MANY, "a.docx: allowed endings: .csv, .tsv, .tmx, "),
+    ],
+)
+def test_what_cannot_be_used_leaves_nothing_behind(
+    init: Init, tmp_path: Path, name: str, lines: list[str], message: str
+) -> None:
+    code, out, error = init("--input", str(write(tmp_path / name, lines)))
+    if not message:  # rows that are no pairs are only counted
+        assert (code, "left out: 2 have more or fewer columns than the first row\n" in out) == (0, True)
+        return
+    assert code == 2
+    assert message in error
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_two_encodings_in_a_file(init: Init, tmp_path: Path) -> None:
+    options = write_files(tmp_path, sentences(300))
+    with open(tmp_path / "text.de", "ab") as file:
+        file.write("Übel\n".encode("latin-1"))
+    code, _, error = init(*options)
+    assert (code, f"{tmp_path / 'text.de'}, line 301: not valid UTF-8 (byte 0xdc at column 1)" in error) == (2, True)
+    assert not (tmp_path / "made").exists()
+
+
+def test_swapped_sides(init: Init, tmp_path: Path) -> None:
+    _, source, _, target = write_files(tmp_path, sentences(300))
+    code, _, error = init("--source", target, "--target", source)
+    assert (code, error) == (
+        2,
+        f"nmt-init: error: --source {target}: has the ending of --target-language de; swapped?\n",
+    )
+    more = sentences(300, seed=2)
+    files = [write(tmp_path / name, [pair[side] for pair in more]) for side, name in enumerate(("a", "b"))]
+    code, _, error = init("--source", source, str(files[1]), "--target", target, str(files[0]))
+    expected = f"{files[1]} and {files[0]}: its sides look swapped, compared with {source} and {target}"
+    assert (code, error) == (0, f"nmt-init: warning: {expected}\n")
+
+
+def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    write(tmp_path / "made" / "mine", ["mine"])
+    code, _, error = init("--source", str(tmp_path / "a.en"), languages=("../en", "de"))
+    assert code == 2
+    assert error.splitlines()[1:] == [
+        "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",
+        "  - --source-language ../en: allowed: letters, digits, - and _, such as en or pt-BR",
+        f"  - --output {tmp_path / 'made'}: is there already, and no empty folder; give the name of a new one",
+        f"  - {tmp_path / 'a.en'}: no such file",
+    ]
+    assert (tmp_path / "made" / "mine").read_text() == "mine\n"
