@@ -13,6 +13,7 @@ from nmt.errors import UserError, refuse_lines
 Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
 
+FEWEST_LINES = 10
 _LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 _SHOWN = 30  # characters of a malformed link in a message
 _SURE = "source-target, such as 0-2"
@@ -47,16 +48,25 @@ def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
     return [list(dict.fromkeys(link for _, link in marked)) for marked in every]
 
 
-def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
-    """The links of each line: s-t is a sure link, spt and s?t are possible ones.
+def read_gold(lines: Iterable[str], *, name: str, first_word: int = 0) -> list[Gold]:
+    """The links of each line: s-t is a sure link, spt and s?t are possible ones; the first word has the number 0 or 1.
 
     Raises UserError, which calls the lines `name`, for malformed links.
     """
     expected = "source-target for a sure link, such as 0-2, or 0p2 for a possible one"
-    return [
-        Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked})
-        for marked in _marked_lines(lines, name, allowed="-p?", expected=expected)
-    ]
+    gold = []
+    for number, line in enumerate(_marked_lines(lines, name, allowed="-p?", expected=expected), start=1):
+        marked = [(mark, (source - first_word, target - first_word)) for mark, (source, target) in line]
+        if any(min(link) < 0 for _, link in marked):
+            raise UserError(f"{name}, line {number}: has a link of word 0, so its words are not counted from 1")
+        gold.append(Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked}))
+    return gold
+
+
+def is_counted_from_1(gold: Iterable[Gold]) -> bool:
+    """Whether no line links a first word, though FEWEST_LINES or more have links: of lines by people 94% do."""
+    linked = [possible for _, possible in gold if possible]
+    return len(linked) >= FEWEST_LINES and all(0 not in link for possible in linked for link in possible)
 
 
 def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:

@@ -4,6 +4,7 @@ Wiring only: Pharaoh files → links → (symmetrization) → scores → table o
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
-from nmt.pharaoh import pharaoh, read_gold, read_links
+from nmt.pharaoh import is_counted_from_1, pharaoh, read_gold, read_links
 
 PROGRAM = "nmt-align"
 Item = TypeVar("Item")
@@ -27,7 +28,7 @@ def parser() -> Parser:
         description="Score word alignments with precision, recall, and alignment error rate, or combine those of two "
         "directions.",
         epilog="Files are in Pharaoh format, plain or .gz: a line for each pair of sentences, source-target, counted "
-        "from 0.",
+        "from 0 (gold alignments perhaps from 1: --first-word).",
     )
     made.add_argument(
         "--alignments",
@@ -40,6 +41,13 @@ def parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="the right alignments: s-t is a sure link, spt (or s?t) a possible one",
+    )
+    made.add_argument(
+        "--first-word",
+        type=int,
+        choices=(0, 1),
+        metavar="N",
+        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
     )
     made.add_argument(
         "--reverse-alignments",
@@ -68,7 +76,7 @@ def _align(arguments: Sequence[str] | None) -> None:
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     check_outputs(outputs, problems, others=list(paths.items()))
     links, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
-    gold = _read(INPUTS[2], paths[INPUTS[2]], read_gold, problems)
+    gold = _read(INPUTS[2], paths[INPUTS[2]], partial(read_gold, first_word=options.first_word or 0), problems)
     for name, count in zip(INPUTS[1:], (len(reverse), len(gold)), strict=True):
         if links and count and count != len(links):
             problems.append(
@@ -76,6 +84,12 @@ def _align(arguments: Sequence[str] | None) -> None:
                 f"{count:,}: line i of each must be of the same pair of sentences"
             )
     refuse(problems)
+    if is_counted_from_1(gold):
+        print(
+            f"{PROGRAM}: warning: --gold-alignments {options.gold_alignments}: no line links word 0, as if words were "
+            "counted from 1, and all links are then taken for those of other words; if so, give --first-word 1",
+            file=sys.stderr,
+        )
     if options.symmetrize is not None:
         links = symmetrized(options.symmetrize, links, reverse)
     if options.output is not None:
@@ -100,6 +114,8 @@ def _contradictions(options: argparse.Namespace) -> list[str]:
         problems.append("nothing to do: give --gold-alignments FILE to score, or --symmetrize HOW with --output FILE")
     if options.gold_alignments is None and options.json is not None:
         problems.append("--json needs --gold-alignments FILE: without it there are no scores")
+    if options.gold_alignments is None and options.first_word is not None:
+        problems.append("--first-word needs --gold-alignments FILE, whose words it counts")
     if options.gold_alignments is not None and options.output == STANDARD:
         problems.append("--output -: standard output has the scores; give a file")
     return problems

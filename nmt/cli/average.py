@@ -54,6 +54,7 @@ def _average(options: argparse.Namespace) -> None:
     """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
     from nmt.cli.models import kept, read_model_paths
     from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
+    from nmt.text_form import FORMS
     from nmt.training.averaging import WeightedMean
     from nmt.training.starting_weights import why_not_alike
 
@@ -100,6 +101,7 @@ def _average(options: argparse.Namespace) -> None:
     shares = [weight / sum(weights) for weight in weights]
     training = {
         LONGEST_SOURCE: max(map(longest_trained, models)),
+        FORMS: models[0].training.get(FORMS),
         "average_of": [{"digest": model.digest, "share": share} for model, share in zip(models, shares, strict=True)],
     }
     average = models[0]._replace(weights=mean.weights(), training=training, digest=None)

@@ -119,7 +119,14 @@ def parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="for --report: the right alignments of --source and --reference, with which the attention of the models "
-        "is compared: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
+        "is compared: s-t is a sure link, spt (or s?t) a possible one",
+    )
+    page.add_argument(
+        "--first-word",
+        type=int,
+        choices=(0, 1),
+        metavar="N",
+        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
     )
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)
@@ -318,6 +325,7 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         "device": ("model", "comet", "attention_model"),
         "alignment_step": ("model", "attention_model"),
         **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("report",)),
+        "first_word": ("gold_alignments",),
     }
     return problems + without_effect(vars(options), needed, {"model": has_models})
 
@@ -443,19 +451,21 @@ def _translations(translator: "Translator", request: Request, name: str) -> list
 
 
 def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:
-    from nmt.evaluation.text_warnings import text_warnings, too_short_warnings
+    from nmt.evaluation.text_warnings import text_warnings
+    from nmt.text_form import form_of
 
-    hypotheses = {
-        f"hypotheses of {name}" if len(systems) > 1 else "hypotheses": lines for name, lines in systems.items()
-    }
-    references: dict[str, Sequence[str]] = {}
-    for path, lines in request.references.items():
-        references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
+    several = len(request.references) > 1
+    hypotheses = [
+        form_of(lines, name=f"hypotheses of {name}" if len(systems) > 1 else "hypotheses")
+        for name, lines in systems.items()
+    ]
+    references = [
+        form_of(lines, name=f"references of {path}" if several else "references")
+        for path, lines in request.references.items()
+    ]
     scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
     warnings = text_warnings(hypotheses, references, **scoring)
-    if "bleu" in request.scoring["metrics"]:
-        warnings += too_short_warnings(hypotheses, references, tokenize=request.scoring["tokenize"])
-    if request.comet is not None and len(references) > 1:
+    if request.comet is not None and several:
         warnings.append(f"COMET compares with one reference: here with {next(iter(request.references))}, the first")
     for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:

@@ -7,6 +7,7 @@ Wiring only. NumPy and Jinja2 are imported when the page is written: everyday sc
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,8 @@ def read_report_request(
         text = options.training_text
         if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
             problems.append(f"--training-text {text}: the file is empty")
-    gold = read_whole("--gold-alignments", options.gold_alignments, read_gold, problems)
+    read = partial(read_gold, first_word=options.first_word or 0)
+    gold = read_whole("--gold-alignments", options.gold_alignments, read, problems)
     return ReportRequest(
         path=options.report,
         training_text=options.training_text,
@@ -92,7 +94,8 @@ def check_places(report: ReportRequest, source: Sequence[str], reference: Sequen
             if link[0] >= counts[0] or link[1] >= counts[1]:
                 problems.append(
                     f"--gold-alignments {report.gold_path}, line {number}: {pharaoh([link])} links words that are "
-                    f"missing; there --source has {counts[0]} and --reference has {counts[1]}, counted from 0"
+                    f"missing; there --source has {counts[0]} and --reference has {counts[1]}, counted from 0; "
+                    "--first-word 1 counts from 1"
                 )
                 return
 

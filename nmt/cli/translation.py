@@ -30,6 +30,7 @@ from nmt.documents.formats import Format, declared_as_utf8
 from nmt.errors import UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
+from nmt.text_form import TextForm
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
@@ -90,8 +91,8 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
     _, *others = processes.gather(asdict(doubts))
     if processes.is_first:
         for other in others:
-            doubts.add(Doubts(**other))
-        doubts.warn()
+            doubts.add(Doubts(**{**other, "form": TextForm(**other["form"])}))
+        doubts.warn(translator.source_form)
         if cutting.shard is not None:
             _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
 

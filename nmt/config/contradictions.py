@@ -37,18 +37,6 @@ def contradictions(config: Config) -> list[Problem]:
     return problems
 
 
-def doubts(config: Config) -> list[str]:
-    """A warning for each combination that is possible, but can hardly be meant."""
-    warnings: list[str] = []
-    validation = config.training.validation
-    if config.subwords.lowercase and not validation.lowercase:
-        warnings.append(
-            "training.validation.lowercase is false with subwords.lowercase: what the model writes has no capital "
-            "letters, which counts as wrong wherever the references have them"
-        )
-    return warnings
-
-
 def _training_files(config: Config) -> dict[str, ParallelFiles]:
     """The corpora of data.train, by their keys."""
     return {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}

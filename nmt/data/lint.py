@@ -17,64 +17,43 @@ It knows lines; it knows no subwords and no cache. Files that are misaligned, to
 refused by `corpus.py`; how many pairs are empty or too long is in the report of `store.py`.
 """
 
-import re
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt.errors import counted, refuse
+from nmt.text_form import TextForm
 
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
 FEWEST_WORDS = 20  # different ones of a side, to judge by
 LOOKED_AT = 1000  # pairs of a corpus whose words are compared with those of another
-_NAME = r"(?:quot|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);"
-_ENTITY = re.compile(rf"\w&(?:{_NAME}|apos;\w)|&{_NAME}\w")
 Words = tuple[set[str], set[str]]  # of the source, of the target
+Forms = tuple[TextForm, TextForm]  # likewise
 
 
 class Fault(NamedTuple):
-    """A fault that lines or pairs may have."""
+    """A fault that pairs may have."""
 
     share: float  # of all of them from which there is a warning
-    noun: str  # what is counted
-    message: str  # after "PLACE: 1,200 of 3,000 NOUNs (40.0%) "; {first} is the number of the first one
+    message: str  # after "PLACE: 1,200 of 3,000 pairs (40.0%) "; {first} is the number of the first one
 
 
 FAULTS = {
     "repeated": Fault(
-        0.2, "pair", "repeat another one; give each pair once, and a weight to a corpus that is to count for more"
+        0.2, "repeat another one; give each pair once, and a weight to a corpus that is to count for more"
     ),
     "known": Fault(
         0.01,
-        "pair",
         "are training pairs, too, so that it does not measure what the model makes of other text; take them out of one "
         "of the two",
     ),
     "identical": Fault(
         0.2,
-        "pair",
         "have the same text on both sides (the first is line {first}), which was not translated, or is of the same "
         "language twice; a model learns from them to copy",
-    ),
-    "tabbed": Fault(
-        0.5,
-        "line",
-        "have a tab (the first is line {first}), as in a table with both languages, and what a tab separates is one "
-        "text to a model; give one of the columns, as cut -f1 FILE > NEW writes it",
-    ),
-    "escaped": Fault(
-        0.01,
-        "line",
-        "have HTML entities such as &quot; in words (the first is line {first}), which belong only in text that Moses "
-        "has tokenized, as words of their own; this puts characters in their place: "
-        # joined by single spaces, for an entity may stand for a line end
-        "python3 -X utf8 -c \"import html; [print(' '.join(html.unescape(line).split())) "
-        "for line in open(0, newline='\\n')]\" < FILE > NEW",
     ),
 }
 _SWAPPED = (
@@ -100,20 +79,9 @@ class Read(NamedTuple):
         return f"{self.paths[0]} and {self.paths[1]}"
 
 
-@dataclass
-class _Found:
-    """How many lines or pairs have a fault, and the number of the first."""
-
-    count: int = 0
-    first: int = 0
-
-    def add(self, number: int) -> None:
-        self.count += 1
-        self.first = self.first or number
-
-
-def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
-    """Read every pair of all corpora, of which the first `train` are trained on, and return a message for each fault.
+def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[Forms]]:
+    """Read every pair of all corpora, of which the first `train` are trained on, and return a message for each fault,
+    and the forms of both sides of each corpus.
 
     Pairs with a blank side count neither as repeated nor as known nor as identical. Pairs are the same if their hashes
     of 64 bits are: among 100 million, two others may be by a chance of 1 to 4,000.
@@ -123,6 +91,7 @@ def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
     """
     warnings: list[str | None] = []
     problems: list[str] = []
+    every: list[Forms] = []
     trained = array("q")  # hashes
     known = np.array([], dtype=np.int64)  # the same, in order, once all training pairs are read
     first: tuple[Read, Words] | None = None
@@ -131,14 +100,14 @@ def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
             known = np.frombuffer(trained, dtype=np.int64)
             known.sort()
             repeated = int(np.count_nonzero(known[1:] == known[:-1]))
-            warnings.append(_warning("data.train", "repeated", _Found(repeated), len(known)))
+            warnings.append(_warning("data.train", "repeated", repeated, len(known)))
         hashes = trained if number < train else array("q")
         before = len(hashes)
-        found, lines, words = _read(corpus.pairs, hashes)
+        forms, words, identical = _read(corpus, hashes)
+        every.append(forms)
         pairs = len(hashes) - before
-        for side, path in enumerate(corpus.paths):
-            warnings += [_warning(path, name, found[name, side], lines) for name in ("tabbed", "escaped")]
-        warnings.append(_warning(corpus.name, "identical", found["identical", 0], pairs))
+        warnings += [*forms[0].oddities(), *forms[1].oddities()]
+        warnings.append(_warning(corpus.name, "identical", len(identical), pairs, min(identical, default=0)))
         first = first or (corpus, words)
         if are_swapped(words, first[1]):
             warnings.append(_SWAPPED.format(corpus.name, *first[0].paths))
@@ -146,36 +115,35 @@ def fault_warnings(corpora: Iterable[Read], *, train: int) -> list[str]:
             continue
         mine = np.frombuffer(hashes, dtype=np.int64)
         both = known.searchsorted(mine, side="right") > known.searchsorted(mine, side="left")
-        warnings.append(_warning(corpus.key, "known", _Found(int(both.sum())), pairs))
+        warnings.append(_warning(corpus.key, "known", int(both.sum()), pairs))
         if pairs == 0:
-            problems.append(_NOTHING.format(corpus.key, corpus.name, counted(lines, "pair")))
+            lines = counted(forms[0].counts["lines"], "pair")
+            problems.append(_NOTHING.format(corpus.key, corpus.name, lines))
     refuse(problems)
-    return [warning for warning in dict.fromkeys(warnings) if warning is not None]  # a file may be in several corpora
+    told = [warning for warning in dict.fromkeys(warnings) if warning is not None]  # a file may be in several corpora
+    return told, every
 
 
-def _read(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> tuple[dict[tuple[str, int], _Found], int, Words]:
-    """The faults of a corpus by name and side, its lines, and words of both sides.
+def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:
+    """The forms of both sides of a corpus, words of both, and the numbers of the pairs that are twice the same text.
 
     The hashes of the pairs with text on both sides are appended to `hashes`.
     """
-    found: dict[tuple[str, int], _Found] = defaultdict(_Found)
-    words: Words = (set(), set())
-    number = 0
-    for number, pair in enumerate(pairs, start=1):
-        for side, line in enumerate(pair):
-            if "\t" in line:
-                found["tabbed", side].add(number)
-            if "&" in line and _ENTITY.search(line):
-                found["escaped", side].add(number)
+    source_path, target_path = corpus.paths
+    forms, words = (TextForm(str(source_path)), TextForm(str(target_path))), (set[str](), set[str]())
+    identical = array("q")
+    for number, pair in enumerate(corpus.pairs, start=1):
         source, target = pair
+        forms[0].add(source)
+        forms[1].add(target)
         if source.strip() and target.strip():
             hashes.append(hash(pair))
             if source == target:
-                found["identical", 0].add(number)
+                identical.append(number)
             if number <= LOOKED_AT:
                 words[0].update(source.lower().split())
                 words[1].update(target.lower().split())
-    return found, number, words
+    return forms, words, identical
 
 
 def are_swapped(words: Words, others: Words) -> bool:
@@ -191,10 +159,10 @@ def _share_of(words: set[str], others: set[str]) -> float:
     return len(words & others) / max(len(words), 1)
 
 
-def _warning(place: Path | str, name: str, found: _Found, total: int) -> str | None:
-    """The message about the lines or pairs of all `total` that have a fault; None if they are few."""
+def _warning(place: str, name: str, count: int, total: int, first: int = 0) -> str | None:
+    """The message about the pairs of all `total` that have a fault, and the `first`; None if they are few."""
     fault = FAULTS[name]
-    if found.count == 0 or found.count < fault.share * total:
+    if count == 0 or count < fault.share * total:
         return None
-    message = fault.message.format(first=f"{found.first:,}")
-    return f"{place}: {found.count:,} of {counted(total, fault.noun)} ({found.count / total:.1%}) {message}"
+    message = fault.message.format(first=f"{first:,}")
+    return f"{place}: {count:,} of {counted(total, 'pair')} ({count / total:.1%}) {message}"

@@ -25,15 +25,16 @@ from nmt.config.schema import (
 from nmt.data.alignments import check_alignments
 from nmt.data.cache import Log, built, cache_key, reused
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unchanged
-from nmt.data.lint import Read, fault_warnings
+from nmt.data.lint import Forms, Read, checked
 from nmt.data.placeholders import PLACEHOLDERS, with_placeholders
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError, collected, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
+from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 7  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 8  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 5  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
@@ -47,6 +48,7 @@ class Prepared(NamedTuple):
     train: PairedIds
     valid: PairedIds
     watched: Mapping[str, PairedIds] = {}  # the further validation corpora, by their names
+    forms: Sequence[TextForm] = ()  # of both sides of the training text
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -76,6 +78,7 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
         vocabularies = _trained_vocabularies(config.subwords, train, cache, log)
     vocabularies = _with_symbols(vocabularies, config, may_grow=may_grow, log=log)
     _check_sampling(config.subwords, vocabularies)
+    forms = [_compared(side, train, [valid, *watched], vocabularies[side], config, log) for side in (0, 1)]
 
     def encoded(name: str, corpora: Sequence[_Corpus], filters: Filters | None, with_text: bool) -> PairedIds:
         return _encoded(name, corpora, vocabularies, filters, with_text, cache, log)
@@ -89,6 +92,7 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
             files.name: encoded(f"watched corpus {files.name}", [corpus], None, True)
             for files, corpus in zip(config.data.watch, watched, strict=True)
         },
+        forms,
     )
 
 
@@ -101,6 +105,7 @@ class _Corpus(NamedTuple):
     files: ParallelFiles
     hashes: dict[Path, str]  # of source, target, and alignments
     lines: int
+    forms: Forms
     placeholders: Placeholders | None = None
 
     @property
@@ -158,17 +163,39 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
                 Read(key, (pair.source, pair.target), read_pairs(pair.source, pair.target))
                 for key, pair in files.items()
             ]
-            found = {"lines": lines, "warnings": fault_warnings(texts, train=len(data.train))}
+            warnings, forms = checked(texts, train=len(data.train))
+            found = {"lines": lines, "warnings": warnings, "forms": [[*map(vars, sides)] for sides in forms]}
         with built(entry) as (_, facts):
             facts.update(found)
     for warning in found["warnings"]:
         log(f"warning: {warning}")
     corpora = [
-        _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines)
-        for pair, lines in zip(files.values(), found["lines"], strict=True)
+        _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines, (TextForm(**source), TextForm(**target)))
+        for pair, lines, (source, target) in zip(files.values(), found["lines"], found["forms"], strict=True)
     ]
     train = [corpus._replace(placeholders=data.placeholders) for corpus in corpora[: len(data.train)]]
     return train, corpora[len(data.train) :]
+
+
+def _compared(
+    side: int, train: Sequence[_Corpus], others: Sequence[_Corpus], subwords: Subwords, config: Config, log: Log
+) -> TextForm:
+    """The form of a side of the training text as the model reads or writes it, which that of other corpora must have.
+
+    It warns of those that have another one. Case does not matter where subwords or scores ignore it.
+    """
+    several = f"the {('source', 'target')[side]} side of data.train"
+    name = several if len(train) > 1 else train[0].forms[side].name
+    lowercases = subwords.normalized("A") == "a"
+    trained = together([corpus.forms[side] for corpus in train], name=f"{name} in lower case" if lowercases else name)
+    if lowercases:
+        trained = trained.without_case() if side == 0 else trained.lowercased()
+    compared = trained.without_case() if side == 1 and config.training.validation.lowercase else trained
+    for corpus in others:
+        for mark, message in disagreements(corpus.forms[side], compared).items():
+            ignored = "; training.validation.lowercase ignores case" if side == 1 and mark == "cased" else ""
+            log(f"warning: {message}{ignored}")
+    return trained
 
 
 def _paths(files: ParallelFiles) -> list[Path]:

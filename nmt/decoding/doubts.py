@@ -11,6 +11,7 @@ from unicodedata import combining
 
 from nmt.decoding.text.sentences import INSTALL, is_installed
 from nmt.errors import InputWarning, counted
+from nmt.text_form import TextForm, disagreements, together
 
 _MOST_SHOWN = 5  # characters
 
@@ -19,26 +20,40 @@ _MOST_SHOWN = 5  # characters
 class Doubts:
     """How many lines were read, and how many of them may not be translated as they are meant."""
 
-    lines: int = 0
     long: int = 0  # with several sentences, or more pieces than the models were trained on
     unknown: int = 0  # with characters that the vocabulary lacks
     characters: dict[str, None] = field(default_factory=dict)  # the first of these
+    form: TextForm = field(default_factory=TextForm)
 
-    def note(self, *, is_long: bool, unknown: Iterable[str]) -> None:
+    @property
+    def lines(self) -> int:
+        return self.form.counts["lines"]
+
+    def note(self, line: str, *, is_long: bool, unknown: Iterable[str]) -> None:
         """Count a line, which has these `unknown` characters."""
-        characters = dict.fromkeys(unknown)
-        self.add(Doubts(1, int(is_long), int(bool(characters)), characters))
+        self.form.add(line)
+        self.long += is_long
+        if characters := dict.fromkeys(unknown):
+            self.unknown += 1
+            self._keep(characters)
 
     def add(self, other: "Doubts") -> None:
         """Count the lines of another part of the text."""
-        self.lines += other.lines
+        self.form = together([self.form, other.form], name=self.form.name)
         self.long += other.long
         self.unknown += other.unknown
-        if len(self.characters) <= _MOST_SHOWN:
-            self.characters |= other.characters
+        self._keep(other.characters)
 
-    def warn(self) -> None:
-        """Warn of what was counted, with an InputWarning for each kind."""
+    def _keep(self, characters: dict[str, None]) -> None:
+        if len(self.characters) <= _MOST_SHOWN:
+            self.characters |= characters
+
+    def warn(self, trained: TextForm | None = None) -> None:
+        """Warn of what was counted, with an InputWarning for each kind; `trained`: the form that the text should have,
+        which is that of the text on which the model was trained."""
+        if trained is not None:
+            for message in disagreements(self.form, trained).values():
+                warnings.warn(message, InputWarning, stacklevel=3)
         if self.long:
             install = "" if is_installed() else f" ({INSTALL})"
             self._warn(

@@ -180,7 +180,7 @@ class Reader:
             for seen, ids in zip(of_line, pieces, strict=True)
             for start, stop in self.sight.unknown_pieces(seen, ids)
         ]
-        self.doubts.note(is_long=is_long, unknown="".join("".join(unknown).split()))
+        self.doubts.note(line, is_long=is_long, unknown="".join("".join(unknown).split()))
 
     def _seen(
         self, line: str, language: str | None, *, freely: bool, unknown: Sequence[Span] = ()

@@ -35,6 +35,7 @@ from nmt.decoding.writing import Translation, Writer
 from nmt.errors import UserError, collected, refuse
 from nmt.models.model_file import load_model, longest_trained, model_path, rebuild
 from nmt.models.seq2seq import Seq2Seq
+from nmt.text_form import TextForm, source_form
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
@@ -61,6 +62,7 @@ class _Loaded(NamedTuple):
     vocabularies: Vocabularies
     config: Config
     longest_trained: int
+    source_form: TextForm | None
     digest: str | None
 
 
@@ -83,6 +85,7 @@ class Translator:
         ensemble: EnsembleName | None = None,
         languages: Languages = UNKNOWN_LANGUAGES,
         longest_trained: int | None = None,
+        source_form: TextForm | None = None,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
@@ -90,8 +93,8 @@ class Translator:
         pieces for a source, and those of prefixes and constraints. Raises UserError when it is one for other
         vocabularies, when there is no such `device`, and for an `ensemble` of one model.
 
-        `longest_trained`: the pieces of the longest source line that the models were trained on, if that is known; it
-        changes no translation.
+        `longest_trained`: the pieces of the longest source line that the models were trained on, and `source_form`: the
+        form of the source text, if they are known; they change no translation.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
@@ -103,6 +106,7 @@ class Translator:
         self.shortlist = shortlist
         self.languages = languages
         self.longest_trained = longest_trained
+        self.source_form = source_form
         self._files: _Files | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,6 +162,7 @@ class Translator:
             ensemble=ensemble,
             languages=Languages(first.config.data.source_language, first.config.data.target_language),
             longest_trained=min(one.longest_trained for one in loaded),
+            source_form=first.source_form,
         )
         translator._files = _Files(
             [one.path.absolute() for one in loaded],
@@ -303,7 +308,11 @@ class Translator:
             writer.translations(together, segments, search.hypotheses(list(chain(*segments))))
             for together, segments in read
         )
-        return _warned_of(translations, counted) if doubts is None else translations
+        return self._warned_of(translations, counted) if doubts is None else translations
+
+    def _warned_of(self, translations: Iterator[list[Translation]], doubts: Doubts) -> Iterator[list[Translation]]:
+        yield from translations
+        doubts.warn(self.source_form)
 
     def translate_text(
         self,
@@ -375,11 +384,6 @@ class Translator:
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
 
 
-def _warned_of(translations: Iterator[list[Translation]], doubts: Doubts) -> Iterator[list[Translation]]:
-    yield from translations
-    doubts.warn()
-
-
 def _characters(decoding: DecodingConfig) -> int:
     """How many characters of lines are translated together."""
     return min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
@@ -411,7 +415,9 @@ def _load(path: Path, device: torch.device, precision: str) -> _Loaded:
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
     model = model.to(device)
     model.pack_weights(precision)
-    return _Loaded(path, model, vocabularies, file.config, longest_trained(file), file.digest)
+    return _Loaded(
+        path, model, vocabularies, file.config, longest_trained(file), source_form(file.training), file.digest
+    )
 
 
 def _loaded_again(
@@ -430,11 +436,17 @@ def _loaded_again(
 
 
 def _differences(one: _Loaded, other: _Loaded) -> list[str]:
-    """Why two models cannot translate together: each side needs the same vocabulary."""
-    sides = zip(("source", "target"), one.vocabularies, other.vocabularies, strict=True)
-    return [
-        f"{one.path} and {other.path} cannot translate together: their {side} vocabularies differ ({first.size} and "
-        f"{second.size} pieces)"
-        for side, first, second in sides
-        if first.model != second.model
+    """Why two models cannot translate together: they need the same languages, and the same vocabulary on each side."""
+    together = f"{one.path} and {other.path} cannot translate together: their"
+    data, others = one.config.data, other.config.data
+    sides = (
+        ("source", data.source_language, others.source_language),
+        ("target", data.target_language, others.target_language),
+    )
+    problems = [
+        f"{together} {side} languages differ ({first} and {second})" for side, first, second in sides if first != second
     ]
+    for (side, *_), first, second in zip(sides, one.vocabularies, other.vocabularies, strict=True):
+        if first.model != second.model:
+            problems.append(f"{together} {side} vocabularies differ ({first.size} and {second.size} pieces)")
+    return problems

@@ -61,9 +61,10 @@ class Comet:
         self._signature = {"model": path.name, "sha256": digest.hexdigest()[:16], "version": comet.__version__}
 
     def _extract_corpus_statistics(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str | None]]
     ) -> list[list[float]]:
-        triples = zip(self._source, hypotheses, references[0], strict=True)
+        first = [next(line for line in row if line is not None) for row in zip(*references, strict=True)]
+        triples = zip(self._source, hypotheses, first, strict=True)
         samples = [{"src": left, "mt": middle, "ref": right} for left, middle, right in triples]
         predicted = self._model.predict(samples, batch_size=16, gpus=self._gpus, progress_bar=False)
         return [[100 * float(score), 1.0] for score in predicted["scores"]]

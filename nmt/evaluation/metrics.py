@@ -83,12 +83,6 @@ def check_tokenizer(tokenize: str, name: str = "--tokenize") -> None:
     _bleu(tokenize, False, name)
 
 
-def is_too_short(lines: Sequence[str], *, tokenize: str) -> bool:
-    """Whether no line has the four words that BLEU counts together; of such hypotheses it is 0."""
-    bleu = _bleu(tokenize, False)
-    return not any(len(bleu.tokenizer(line.rstrip()).split()) >= bleu.max_ngram_order for line in lines)
-
-
 def corpus_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -147,8 +141,15 @@ class Counted(NamedTuple):
 
 
 def counted(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Counted:
-    """Count the statistics of hypotheses; `references`: one list or several, with a line for each hypothesis."""
-    return Counted(metric, metric._extract_corpus_statistics(hypotheses, references))
+    """Count the statistics of hypotheses; `references`: one list or several, with a line for each hypothesis.
+
+    A blank line beside another reference is a reference that is missing, which sacreBLEU has as None.
+    """
+    rows: list[Sequence[str | None]] = []
+    for row in zip(*references, strict=True):
+        given = [line if line.strip() else None for line in row]
+        rows.append(given if any(given) else row)
+    return Counted(metric, metric._extract_corpus_statistics(hypotheses, [*zip(*rows, strict=True)]))
 
 
 def _sentence_bleu(statistics: Sequence[Any]) -> Any:

@@ -3,23 +3,22 @@
 from itertools import islice
 
 from nmt.config import Config
-from nmt.config.contradictions import doubts
 from nmt.data.corpus import read_lines
 from nmt.data.subwords import Subwords
-from nmt.evaluation.text_warnings import format_warnings, normalized_warning
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning, word_list_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
 from nmt.symbols import UNKNOWN
+from nmt.text_form import form_of
 
 FIRST_LINES = 1000  # of a file, that tell how all are written
 
 
 def doubts_of_start(request: Request) -> list[str]:
-    """Of the configuration, and of weights from which a model hardly learns; those of another model have learned."""
-    warnings = list(doubts(request.config))
+    """Of weights from which a model hardly learns; those of another model have learned."""
     if request.origin is not None:
-        return warnings
-    warnings += start_warnings(request.config.model, request.config.training)
+        return []
+    warnings = list(start_warnings(request.config.model, request.config.training))
     if request.config.training.minimum_risk is not None:
         warnings.append(
             "training.minimum_risk learns from translations of the model, which mean nothing at first; give a trained "
@@ -31,7 +30,7 @@ def doubts_of_start(request: Request) -> list[str]:
 def doubts_of_references(config: Config, target: Subwords) -> list[str]:
     """Of references that BLEU, as validation computes it, cannot take apart as it should, or that no model with these
     subwords can write."""
-    tokenize = config.training.validation.tokenize
+    tokenize, metric = config.training.validation.tokenize, config.training.validation.metric
     corpora = {"validation references": config.data.valid}
     corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
     warnings: list[str] = []
@@ -43,5 +42,7 @@ def doubts_of_references(config: Config, target: Subwords) -> list[str]:
             written.append(line if UNKNOWN in ids else target.decode(ids))
         warnings += normalized_warning(name, lines, written)
         option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
-        warnings += format_warnings(name, lines, tokenize, option=option, cure=cure)
+        form = form_of(lines, name=name)
+        warnings += format_warnings(form, tokenize, option=option, cure=cure).values()
+        warnings += word_list_warning(form, tokenize if metric == "bleu" else None, option="training.validation.metric")
     return warnings

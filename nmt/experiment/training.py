@@ -16,7 +16,6 @@ from nmt.config import Config, dump_config
 from nmt.data.cache import Log
 from nmt.data.planning import mixture
 from nmt.data.prepare import Prepared, prepare
-from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
 from nmt.experiment.doubts import doubts_of_references, doubts_of_start
@@ -28,6 +27,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import ALONE, Processes, joined
 from nmt.signals import Interrupted, handled, leaving, reporting
+from nmt.text_form import FORMS
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
@@ -204,7 +204,7 @@ def _trainer(
         progress=progress,
         records=None,
         validate=build_validation(request.config, prepared, request.device, processes),
-        write_model=partial(_write_model, config, prepared.vocabularies, max(before, longest)),
+        write_model=partial(_write_model, config, prepared, max(before, longest)),
         log=log,
         progress_bar=partial(progress_bar, is_shown=processes.is_first),
         candidates=build_candidates(config, prepared.vocabularies, request.device),
@@ -266,9 +266,10 @@ def _report_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
 
 
 def _write_model(
-    config: Config, vocabularies: Vocabularies, longest: int, path: Path, model: Seq2Seq, training: dict[str, Any]
+    config: Config, prepared: Prepared, longest: int, path: Path, model: Seq2Seq, training: dict[str, Any]
 ) -> None:
     """`longest`: pieces of the longest source that the model has been trained on, also before this run."""
-    source, target = vocabularies
-    sizes, training = (source.size, target.size), {**training, LONGEST_SOURCE: longest}
+    source, target = prepared.vocabularies
+    corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms]}
+    sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))

@@ -44,6 +44,8 @@ _OF_TRAINING = {  # keys of `model` that concern training, not the weights
     "locked_dropout",
     "embeddings",
 }
+_ENOUGH_FOUND = 0.5  # of the pieces, to freeze all
+_LANGUAGES = ("data.source_language", "data.target_language")
 _NOT_OF_WEIGHTS = {*_OF_TRAINING, "initialization"}  # which is over once a model is trained
 
 
@@ -151,7 +153,8 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]
     same = _same_sizes(model.config.model, other.config.model)
     for difference in differences(other.config, model.config):
         section, *keys = (key := difference.partition(":")[0]).split(".")
-        if section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys) and key not in same:
+        of_weights = section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys) and key not in same
+        if of_weights or key in _LANGUAGES:
             reasons.append(difference.replace(" there, ", f" in {name}, "))
     for side in ("source", "target"):
         if getattr(model, f"{side}_subwords") != getattr(other, f"{side}_subwords"):
@@ -273,6 +276,7 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
     """Read the files of vectors that `config` names. Raises UserError with all their mistakes."""
     pretrained: list[Pretrained] = []
     problems: list[str] = []
+    embeddings = config.embeddings or EmbeddingsConfig()
     for side, (key, path) in _files_of_vectors(config).items():
         subwords: Subwords = getattr(vocabularies, side)
         pieces = subwords.pieces(range(subwords.size))
@@ -282,6 +286,8 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
             count, most = len(vectors.ids), len(pieces) - len(PIECES)
             name = "source and target" if config.tie_embeddings == "all" else side
             report = f"{name} embeddings: {count:,} of {most:,} pieces ({100 * count / most:.1f}%) from {path}"
+            if embeddings.freeze and count < _ENOUGH_FOUND * most:
+                report = f"warning: {report}, and model.embeddings.freeze keeps the others random; set it to false"
             pretrained.append(Pretrained(side, vectors, report))
         problems += [f"model.embeddings.{key}: {message}" for message in found]
     refuse(problems)

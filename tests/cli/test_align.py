@@ -48,6 +48,27 @@ def test_without_any_link_nothing_is_perfect(capsys: Capture) -> None:
     assert json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"] is None
 
 
+@pytest.mark.parametrize(("options", "rate"), [((), 0.459), (("--first-word", "1"), 0.080)])
+def test_gold_alignments_whose_words_are_counted_from_1(
+    options: tuple[str, ...], rate: float, shared_data: Path, capsys: Capture
+) -> None:
+    folder = shared_data / "gold-align/enfr"
+    files = [f"--alignments={folder}/baseline-giza.talp.gz", f"--gold-alignments={folder}/gold.gz"]
+    assert main([*files, *options, "--json", "scores"]) == 0
+    assert round(json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"], 3) == rate
+    told = f"nmt-align: warning: --gold-alignments {folder}/gold.gz: no line links word 0, as if words were counted "
+    assert capsys.readouterr().err.startswith(told) == (not options)
+
+
+@pytest.mark.parametrize("name", ["xl-wa-en-it/dev", "xl-wa-en-ru/test"])
+def test_gold_alignments_whose_words_are_counted_from_0(name: str, shared_data: Path, capsys: Capture) -> None:
+    gold = shared_data / f"gold-align/{name}.gold.gz"
+    assert main([f"--alignments={gold}", f"--gold-alignments={gold}", "--json", "-"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([f"--alignments={gold}", f"--gold-alignments={gold}", "--first-word", "1"]) == 2
+    assert "has a link of word 0, so its words are not counted from 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
@@ -80,6 +101,7 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
             "--alignments a --reverse-alignments rev --symmetrize union --gold-alignments gold --output -",
             ["--output -: standard output has the scores"],
         ),
+        ("--alignments a --first-word 1 --output b", ["--first-word needs --gold-alignments FILE"]),
         ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
         ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is not a link; expected source-target"]),
         ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),

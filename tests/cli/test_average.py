@@ -8,8 +8,11 @@ import pytest
 import torch
 
 from nmt.cli import average, translate
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
 from nmt.models import model_file
 from nmt.models.model_file import ModelFile, load_model, longest_trained, save_model
+from nmt.text_form import source_form
 from nmt.training import averaging
 
 Capture = pytest.CaptureFixture[str]
@@ -42,6 +45,7 @@ def test_every_weight_is_averaged(
         torch.testing.assert_close(weight.double(), expected, rtol=1e-6, atol=1e-8)
     assert (both.config, both.source_subwords, both.sizes) == (first.config, first.source_subwords, first.sizes)
     assert longest_trained(both) == longest_trained(first)
+    assert source_form(both.training) == source_form(first.training) != None  # noqa: E711
     assert both.training["average_of"] == [
         {"digest": model.digest, "share": share} for model, share in zip((first, second), shares, strict=True)
     ]
@@ -113,6 +117,28 @@ def test_models_that_are_not_alike(tmp_path: Path, models: list[Path], capsys: C
         f"  - {path}: another source vocabulary than that of {models[0]}",
     ]
     assert not (tmp_path / "both").exists()
+
+
+def test_models_of_opposite_directions(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
+    """Both may have the same vocabulary, as those of two languages together."""
+    model = load_model(models[0])
+    data = model.config.data
+    languages = {"source_language": data.target_language, "target_language": data.source_language}
+    config = model.config.model_copy(update={"data": data.model_copy(update=languages)})
+    path = changed(model, tmp_path / "other", config=config)
+    here, there = data.source_language, data.target_language
+    assert run([models[0], path], tmp_path / "both") == 2
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        f"  - {path}: data.source_language: {here!r} in {models[0]}, {there!r} here",
+        f"  - {path}: data.target_language: {there!r} in {models[0]}, {here!r} here",
+    ]
+    with pytest.raises(UserError) as refused:
+        Translator.load([models[0], path])
+    together = f"{models[0]} and {path} cannot translate together: their"
+    assert refused.value.messages == (
+        f"{together} source languages differ ({here} and {there})",
+        f"{together} target languages differ ({there} and {here})",
+    )
 
 
 def test_options_that_are_wrong(tmp_path: Path, models: list[Path], capsys: Capture) -> None:

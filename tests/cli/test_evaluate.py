@@ -74,9 +74,9 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
     assert main(["--hypotheses", "hyp", "--reference", "ref"]) == 0
 
     captured = capsys.readouterr()
-    segmented, tokenized, empty = captured.err.splitlines()
-    assert segmented.startswith("nmt-eval: warning: 33% of the hypotheses look split into subwords")
-    assert tokenized.startswith("nmt-eval: warning: 67% of the hypotheses look tokenized")
+    tokenized, segmented, empty = captured.err.splitlines()
+    assert tokenized.startswith("nmt-eval: warning: hypotheses: 2 of 2 lines (100.0%) look tokenized")
+    assert segmented.startswith("nmt-eval: warning: hypotheses: 1 of 2 lines (50.0%) look split into subwords")
     assert empty == "nmt-eval: warning: 1 of 3 hypotheses is empty"
     assert "warning" not in captured.out
 

@@ -171,7 +171,7 @@ def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest
     assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
     assert capsys.readouterr().err == (
         "nmt-eval: error: --gold-alignments gold, line 1: 3-1 links words that are missing; there --source has 3 "
-        "and --reference has 3, counted from 0\n"
+        "and --reference has 3, counted from 0; --first-word 1 counts from 1\n"
     )
 
 

@@ -295,7 +295,8 @@ def test_a_metric_that_does_not_steer(
     ("reference", "tokenize", "told"),
     [
         ("两只狗在绿色的田野上奔跑。", "13a", "have no spaces between words"),
-        ("Zwei Hunde.", "13a", None),
+        ("Zwei Hunde.", "13a", "have fewer than the four words that BLEU counts together"),
+        ("Zwei Hunde laufen schnell.", "13a", None),
     ],
 )
 def test_references_that_bleu_cannot_take_apart(
@@ -312,13 +313,14 @@ def test_references_that_bleu_cannot_take_apart(
     target, pairs = tmp_path / "valid.de", (corpus / "valid.de").read_bytes().count(b"\n")
     target.write_text(f"{reference}\n" * pairs, encoding="utf-8")
     watch = f"data.watch=[{{name: old, source: {corpus / 'valid.en'}, target: {target}}}]"
-    settings = (f"data.valid.target={target}", watch, f"training.validation.tokenize={tokenize}")
+    validation = f"training.validation={{tokenize: {tokenize}, metric: bleu}}"
+    settings = (f"data.valid.target={target}", watch, validation)
     assert train(tiny, tmp_path / "run", *settings, "--dry-run") == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "% of the " in line]
     assert len(warnings) == (0 if told is None else 2)
     for name, warning in zip(("validation references", "references of old"), warnings, strict=False):
         assert warning.startswith(f"warning: 100% of the {name} {told}")
-        assert "training.validation.tokenize" in warning
+        assert "training.validation." in warning
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,8 @@ def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Tra
     assert train(tiny, tmp_path / "start", STILL, "training.max_updates=1", "training.precision=float32") == 0
     assert train(tiny, output, *settings, *FEW) == 0
     text = capsys.readouterr().err
+    found = f"warning: source embeddings: 3 of 96 pieces (3.1%) from {path}"
+    assert f"{found}, and model.embeddings.freeze keeps the others random; set it to false" in text
     assert "parameters: 4,033, 700 of them frozen" in text
     assert "  source_embedding: 700, 700 of them frozen" in text
     start, end = load_model(tmp_path / "start"), load_model(output)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from nmt.config import Config, dump_config, parse_config
-from nmt.config.contradictions import contradictions, doubts
+from nmt.config.contradictions import contradictions
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]
@@ -275,16 +275,3 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
 def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
     config = load(snippet)
     assert contradictions(parse_config(dump_config(config))) == [], "nor once every default is spelt out"
-
-
-@pytest.mark.parametrize(
-    ("lowercase", "validation", "warnings"),
-    [("false", "", 0), ("true", "validation: {lowercase: true}", 0), ("true", "", 1)],
-)
-def test_lowercase_text_scored_with_its_capital_letters(
-    load: Load, lowercase: str, validation: str, warnings: int
-) -> None:
-    found = doubts(load(f"subwords: {{lowercase: {lowercase}}}\n{training(validation)}"))
-    assert [warning.partition(":")[0] for warning in found] == [
-        "training.validation.lowercase is false with subwords.lowercase"
-    ] * warnings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import read_lines, read_pairs
-from nmt.data.lint import Read, fault_warnings
+from nmt.data.lint import Read, checked
 
 Pairs = list[tuple[str, str]]
 PATHS = [(Path(f"{name}.en"), Path(f"{name}.de")) for name in ("train", "valid", "watch")]
@@ -24,7 +24,8 @@ def pairs(count: int, *, first: int = 0) -> Pairs:
 def warnings(*corpora: Pairs, train: int = 1) -> list[str]:
     """What is said about corpora."""
     keys = ["data.train.0", "data.valid", "data.watch.0"] if train == 1 else ["data.train.0", "data.train.1"]
-    return fault_warnings(map(Read, [*keys, "data.valid"], PATHS, corpora), train=train)
+    told, _ = checked(map(Read, [*keys, "data.valid"], PATHS, corpora), train=train)
+    return told
 
 
 def test_pairs_count_where_both_sides_have_text() -> None:
@@ -49,7 +50,7 @@ def test_memory_is_that_of_hashes() -> None:
     train = ((f"a dog {number}", f"ein Hund {number}") for number in range(many))
     tracemalloc.start()
     try:
-        fault_warnings([Read("train", PATHS[0], train), Read("valid", PATHS[1], pairs(9))], train=1)
+        checked([Read("train", PATHS[0], train), Read("valid", PATHS[1], pairs(9))], train=1)
         assert tracemalloc.get_traced_memory()[1] < 20 * many
     finally:
         tracemalloc.stop()
@@ -77,6 +78,11 @@ def tabbed(count: int) -> list[Pairs]:
     return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
 
 
+def barred(count: int) -> list[Pairs]:
+    table = [(f"a dog {number} ||| ein Hund", f"ein Hund {number}") for number in range(count)]
+    return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
+
+
 def escaped(count: int) -> list[Pairs]:
     return [sources(200, escaped=count), sources(50, first=200)]
 
@@ -92,6 +98,7 @@ def escaped(count: int) -> list[Pairs]:
             "valid.en and valid.de: 20 of 100 pairs (20.0%) have the same text on both sides (the first is line 81), ",
         ),
         (tabbed, 50, "train.en: 50 of 100 lines (50.0%) have a tab (the first is line 51), "),
+        (barred, 50, "train.en: 50 of 100 lines (50.0%) have ||| (the first is line 51), "),
         (
             escaped,
             2,

@@ -83,7 +83,7 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
 def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder)
     before = written(folder)
-    for name in ("write_ids", "check_corpora", "fault_warnings"):  # none may be called
+    for name in ("write_ids", "check_corpora", "checked"):  # none may be called
         monkeypatch.delattr(preparation, name)
     monkeypatch.delattr(Subwords, "train")
     log: list[str] = []
@@ -501,3 +501,37 @@ def test_a_tag_that_the_given_vocabulary_lacks(folder: Path) -> None:
     joint = plain.source.with_symbols(["<BT>"])
     prepared = prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=Vocabularies(joint, joint))
     assert prepared.vocabularies.source is joint
+
+
+FORM = {"train": ["two dogs run ,", "a dog runs .", "dogs , a man ."], "valid": ["Two dogs run, a man.", "A dog runs."]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ["en: cased", "en: tokenized", "de: cased", "de: tokenized"]),
+        ({"subwords__lowercase": True}, ["en: tokenized", "de: cased", "de: tokenized"]),
+        (
+            {"subwords__lowercase": True, "training__validation": {"lowercase": True}},
+            ["en: tokenized", "de: tokenized"],
+        ),
+        ({"training__validation": {"lowercase": True}}, ["en: cased", "en: tokenized", "de: tokenized"]),
+    ],
+)
+def test_validation_text_of_another_form(folder: Path, settings: dict[str, Any], expected: list[str]) -> None:
+    """Both sides are compared; case only where the subwords or the scores do not ignore it."""
+    for name, lines in FORM.items():
+        for side in ("en", "de"):
+            text = "".join(f"{line} {side} {number}\n" for number in range(20) for line in lines)
+            (folder / f"{name}.{side}").write_text(text, encoding="utf-8")
+    for _ in ("new", "reused"):
+        log: list[str] = []
+        prepared = run(folder, log, **settings)
+        told = [
+            re.search(r"warning: .*?\.(en|de)(?: in lower case)?: .* (have capital|look tokenized)", line)
+            for line in log
+        ]
+        names = {"have capital": "cased", "look tokenized": "tokenized"}
+        assert [f"{found[1]}: {names[found[2]]}" for found in told if found] == expected
+        assert [form.counts["lines"] for form in prepared.forms] == [60, 60]
+        assert [form.counts["tokenized"] for form in prepared.forms] == [60, 60]

@@ -12,6 +12,7 @@ from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import InputWarning
 from nmt.models.model_file import LONGEST_SOURCE, load_model, longest_trained, save_model
+from nmt.text_form import ENOUGH, FORMS, form_of
 from tests.random_model import save_random_model
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
@@ -24,11 +25,11 @@ Make = Callable[[Any], Path]
 def make(tmp_path: Path) -> Make:
     """A function that makes a model whose file says that its longest source line had so many pieces."""
 
-    def made(longest: Any, **data: str) -> Path:
+    def made(longest: Any, *, forms: Any = None, **data: str) -> Path:
         file = load_model(save_random_model(tmp_path / "model.safetensors"))
         config = file.config.model_copy(update={"data": file.config.data.model_copy(update=data)})
         path = tmp_path / "other.safetensors"
-        save_model(path, file._replace(config=config, training={LONGEST_SOURCE: longest}))
+        save_model(path, file._replace(config=config, training={LONGEST_SOURCE: longest, FORMS: forms}))
         return path
 
     return made
@@ -123,6 +124,19 @@ def test_the_same_from_python(make) -> None:
     assert (doubts.lines, doubts.long, doubts.unknown, list(doubts.characters)) == (3, 1, 1, ["Ж"])
     list(translator.translate(lines, split_sentences=False, doubts=(doubts := Doubts())))
     assert doubts.long == 0  # whoever says so knows
+
+
+@pytest.mark.parametrize(("lines", "options"), [(19, ()), (20, ()), (20, ("--chunk-lines", 7))])
+def test_text_of_another_form_than_the_training_text(make, capsys, lines, options) -> None:
+    """Such as lower case; a few lines are no reason to warn."""
+    cased = form_of(["A dog runs"] * 100, name="train.en")
+    model = make(60, forms=[cased.counts, cased.counts])
+    model.with_name("source").write_text("a dog runs\n" * lines, encoding="utf-8")
+    expected = (
+        "nmt-translate: warning: the model's training text: 100 of 100 lines (100.0%) have capital letters, but 0.0% "
+        "of the text; lowercase both texts, or neither"
+    )
+    assert warnings(capsys, model, *options, about="capital") == [expected] * (lines >= ENOUGH)
 
 
 def test_texts_are_cut_into_sentences_and_lines_are_not(make) -> None:

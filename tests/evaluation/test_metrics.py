@@ -134,3 +134,16 @@ def test_tokens_and_case_of_sentences_are_as_they_are_asked_for() -> None:
     assert sentence_score("bleu", tokenize="13a", lowercase=True)(OTHER, REFERENCE) == pytest.approx(100)
     assert sentence_score("bleu", tokenize="none", lowercase=True)(OTHER, REFERENCE) < 90
     assert sentence_score("chrf", tokenize="none", lowercase=True)(OTHER, REFERENCE) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_a_blank_line_beside_another_reference_is_none(name: str) -> None:
+    """As sacreBLEU has it for None; a line without any reference has an empty one."""
+    translations = [*HYPOTHESES, ""]
+    first, second = [*REFERENCES, ""], ["The cat sat down.", " ", "", ""]
+    mine = counted(METRICS[name].build("13a", False), translations, [first, second])
+    theirs = METRICS[name].build("13a", False).corpus_score(translations, [first, [second[0], None, None, None]])
+    assert mine.score == theirs.score
+    assert "nrefs:var" in str(mine.metric.get_signature())
+    swapped = counted(METRICS[name].build("13a", False), translations, [second, first])
+    assert swapped.score == mine.score

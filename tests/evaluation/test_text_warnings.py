@@ -1,33 +1,45 @@
 """There are warnings about a text if, and only if, it calls for them."""
 
 import gzip
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.evaluation.text_warnings import normalized_warning, text_warnings, too_short_warnings
+from nmt.data.corpus import read_lines
+from nmt.evaluation.text_warnings import normalized_warning, text_warnings
+from nmt.text_form import form_of
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
 TOKENIZED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
 
 
 def warned(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> list[str]:
-    return text_warnings({"hypotheses": hypotheses}, {"references": references}, **options)
+    forms = form_of(hypotheses, name="hypotheses"), form_of(references, name="references")
+    return text_warnings([forms[0]], [forms[1]], **options)
 
 
-def test_tokenized_text_is_warned_of_on_the_side_that_has_it() -> None:
+def test_tokenized_text_is_warned_of() -> None:
+    hypotheses, references = warned(TOKENIZED, TOKENIZED, tokenize="13a")
+
+    assert hypotheses.startswith("100% of the hypotheses look tokenized")
+    assert references.startswith("100% of the references look tokenized")
+    assert references.endswith("detokenize the text, or set --tokenize to none")
+
+
+def test_tokenized_text_on_one_side_is_told_once() -> None:
     (warning,) = warned(RAW, TOKENIZED, tokenize="13a")
 
-    assert warning.startswith("100% of the references look tokenized")
-    assert warning.endswith("detokenize the text, or set --tokenize to none")
+    assert warning.startswith("references: 3 of 3 lines (100.0%) look tokenized")
+    assert "(the first is line 1), but 0.0% of hypotheses; " in warning
 
 
 def test_escapes_of_a_tokenizer_are_recognized() -> None:
     (warning,) = warned(["The dog &apos;s well @-@ worn toy"], RAW[:1], tokenize="13a")
 
-    assert warning.startswith("100% of the hypotheses look tokenized")
+    assert warning.startswith("hypotheses: 1 of 1 line (100.0%) look tokenized")
 
 
 def test_ellipses_decimals_and_few_odd_lines_are_not_tokenized_text() -> None:
@@ -58,13 +70,13 @@ def test_untokenized_text_is_warned_of_without_tokenization() -> None:
 @pytest.mark.parametrize("pieces", ["▁Two ▁do gs", "Two do@@ gs", "Two dogs sin@@"])
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
 def test_subwords_are_warned_of_under_every_tokenization(pieces: str, tokenize: str) -> None:
-    (warning,) = warned([pieces], ["Two dogs sing"], tokenize=tokenize)
+    (warning,) = warned([pieces], ["Two dogs sing now"], tokenize=tokenize)
 
-    assert warning.startswith("100% of the hypotheses look split into subwords")
+    assert warning.startswith("hypotheses: 1 of 1 line (100.0%) look split into subwords")
 
 
 def test_empty_lines_are_counted() -> None:
-    assert warned(["", "A man.", " "], ["Two dogs.", "A man.", ""], tokenize="13a") == [
+    assert warned(["", RAW[0], " "], [RAW[1], RAW[0], ""], tokenize="13a") == [
         "2 of 3 hypotheses are empty",
         "1 of 3 references is empty",
     ]
@@ -97,19 +109,15 @@ def test_real_corpora_are_told_apart(shared_data: Path, name: str, fitting: str)
     assert len(warned(lines, lines, tokenize="none" if fitting == "13a" else "13a")) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "tokenize", "short"),
-    [
-        (["Two dogs.", "Yes."], "13a", True),  # three tokens and two
-        (["Two dogs.", "Yes, yes."], "13a", False),  # four
-        (["Two dogs.", "Yes."], "char", False),
-    ],
-)
-def test_lines_that_are_too_short_for_bleu(text: list[str], tokenize: str, short: bool) -> None:
-    """Which is 0 then even if the hypotheses are the references."""
-    systems = {"hypotheses of a": text, "hypotheses of b": ["Two dogs and a cat."]}
-    expected = "no line of the hypotheses of a or the references has four words: BLEU is 0 by definition"
-    assert too_short_warnings(systems, {"references": text}, tokenize=tokenize) == [expected] * short
+def test_words_are_no_text_for_bleu(shared_data: Path) -> None:
+    """70% of the lines are right, and BLEU is 0.00."""
+    words = [*read_lines(shared_data / "histnorm/german-anselm/dev.norm.gz")][:1000]
+    written = [word if number % 10 < 7 else "x" for number, word in enumerate(words)]
+
+    (warning,) = warned(written, words, tokenize="13a")
+    assert warning.startswith("100% of the references have fewer than the four words that BLEU counts together")
+    assert warned(written, words, tokenize="char") == []
+    assert warned(written, words, tokenize="13a", metrics=["chrf"]) == []
 
 
 def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
@@ -121,15 +129,16 @@ def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
 
 def test_several_systems_and_references_are_told_apart() -> None:
     lower = [line.lower() for line in RAW]
-    systems = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENIZED}
-    references = {"references of r1": lower, "references of r2": [*RAW[:2], ""]}
+    texts = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENIZED}
+    systems = [form_of(lines, name=name) for name, lines in texts.items()]
+    references = [form_of(lower, name="references of r1"), form_of([*RAW[:2], ""], name="references of r2")]
 
     warnings = text_warnings(systems, references, tokenize="13a")
 
-    assert [warning.partition(" (such")[0].partition(":")[0] for warning in warnings] == [
-        "100% of the hypotheses of odd look tokenized",
-        "1 of 3 references of r2 is empty",
-        "the hypotheses of new have no capital letters but the references do",
+    assert [re.split(r" \((?:such|the)|, but", warning)[0] for warning in warnings] == [
+        "references: 2 of 5 lines (40.0%) have capital letters",
+        "hypotheses of odd: 3 of 3 lines (100.0%) look tokenized",
+        "1 of 3 references of r2 is empty, which counts as missing",
     ]
 
 
