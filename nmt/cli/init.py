@@ -261,10 +261,12 @@ def _warn_of_swapped(begun: Mapping[str, Words]) -> None:
 def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
     """What BLEU is to take for words, so that nothing warns of it."""
     from nmt.evaluation.text_warnings import format_warnings
+    from nmt.text_form import form_of
 
+    form = form_of(targets, name="targets")
     of_lines = {"words": ("char",), "characters": ("none",)}
     possible = of_lines.get(units, ("13a", "none", "zh" if language.startswith("zh") else "char"))
-    return next((name for name in possible if not format_warnings("targets", targets, name)), possible[0])
+    return next((name for name in possible if not format_warnings(form, name)), possible[0])
 
 
 def _held_out(read: Read, dropped: Dropped) -> int:
