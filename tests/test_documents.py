@@ -134,7 +134,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stock")
     (folder / "runs" / "demo").mkdir(parents=True)
     save_random_model(folder / "runs" / "demo" / "best.safetensors")
-    make_synthetic_corpus(folder / "data" / "synthetic", train=40, valid=5, test=5)
+    make_synthetic_corpus(folder / "data" / "synthetic", train=400, valid=5, test=5)
     lay_out(folder)
     shutil.copyfile(folder / "data" / "synthetic" / "test.de", folder / "runs" / "demo" / "test.de")
     return folder

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.cli.common import run
-from nmt.cli.options import missing
+from nmt.cli.options import missing, without_effect
 from nmt.cli.outputs import failing_as
 from nmt.cli.parser import Parser, say
 from nmt.errors import InputWarning, UserError, counted, nothing_at, refuse, shortened
@@ -30,8 +30,8 @@ STARTER = "my_files"
 TABLES, MEMORIES = (".csv", ".tsv"), (".tmx", ".xlf", ".xliff", ".po")
 FEWEST = 200  # pairs; of fewer, no part would tell anything
 SHARE, LEAST, MOST = 0.05, 50, 1000  # of the pairs, for validation and once more for a test
-LOOKED_AT = 1000  # pairs by which it is told what is usual; words by which it is told whether sides are swapped
-_WORDS = 100_000  # pairs whose different words are counted
+LOOKED_AT = 10_000  # pairs by which it is told what is usual
+_COUNTED, _COMPARED = 100_000, 1000  # pairs whose different words are counted; words that tell swapped sides
 KEPT = ("train", "valid", "test")
 _EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
 
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _init(options: argparse.Namespace) -> None:
-    inputs = _checked_inputs(options)
+    inputs = _inputs(options)
     from nmt.files import rename
 
     output = options.output.resolve()
@@ -147,8 +147,7 @@ def _configuration(options: argparse.Namespace, read: Read, pairs: int, endings:
     from nmt.config.suited import filled_in, suited_settings
     from nmt.examples import starters
 
-    if (starter := starters().get(STARTER)) is None:
-        raise UserError(f"{STARTER}.yaml, an example that {PROGRAM} fills in, is not installed beside the package")
+    starter = starters()[STARTER].read_text(encoding="utf-8")
     values = {
         "name": re.sub(r"[^A-Za-z0-9._-]", "_", options.output.resolve().name).lstrip("._-") or STARTER,
         "data.source_language": options.source_language,
@@ -157,55 +156,47 @@ def _configuration(options: argparse.Namespace, read: Read, pairs: int, endings:
     for side, ending in zip(("source", "target"), endings, strict=True):
         values |= {f"data.train.0.{side}": f"train.{ending}", f"data.valid.{side}": f"valid.{ending}"}
     values |= suited_settings(pairs, units=read.usual.units, words=read.words, tokenize=read.tokenize)
-    return filled_in(
-        starter.read_text(encoding="utf-8"), values, f"{counted(pairs, 'training pair')}: {_command(options)}"
-    )
+    return filled_in(starter, values, f"{counted(pairs, 'training pair')}: {_command(options)}")
 
 
 def _command(options: argparse.Namespace) -> str:
     return f"nmt-train --config {shlex.quote(str(options.output / CONFIGURATION))}"
 
 
-def _checked_inputs(options: argparse.Namespace) -> Inputs:
-    """What was given, once all options are right. Raises UserError with all that is wrong."""
+def _inputs(options: argparse.Namespace) -> Inputs:
+    """What was given. Raises UserError with all that is wrong."""
+    from nmt.data.pairs import pairs_of_files, pairs_of_table
+    from nmt.documents.formats import extension
+    from nmt.documents.memories import pairs_of_memory
+
     sources, targets, others = (options.source or [], options.target or [], options.input or [])
+    languages, folder = (options.source_language, options.target_language), options.output
     problems = missing(
         {
             "--source FILE and --target FILE, or --input FILE": (sources or targets or others or None, "the text"),
-            "--source-language CODE": (options.source_language, "the language to translate from, such as en"),
-            "--target-language CODE": (options.target_language, "the language to translate to, such as de"),
-            "--output FOLDER": (options.output, "the folder to make"),
+            "--source-language CODE": (languages[0], "the language to translate from, such as en"),
+            "--target-language CODE": (languages[1], "the language to translate to, such as de"),
+            "--output FOLDER": (folder, "the folder to make"),
         }
     )
+    problems += without_effect(vars(options), {"columns": ("input",)})
+    for side, code in zip(("source", "target"), languages, strict=True):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", code or "a"):
+            problems.append(f"--{side}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")
+    if folder is not None and folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
+        problems.append(f"--output {folder}: is there already, and no empty folder; give the name of a new one")
     if len(sources) != len(targets):
         problems.append(
             f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
             "file i of the other"
         )
-    for option, code in (("source", options.source_language), ("target", options.target_language)):
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", code or "a"):
-            problems.append(f"--{option}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")
-    folder = options.output
-    if folder is not None and folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
-        problems.append(f"--output {folder}: is there already, and no empty folder; give the name of a new one")
     problems += filter(None, map(nothing_at, (*sources, *targets, *others)))
-    refuse(problems)
-    return _inputs(options)
-
-
-def _inputs(options: argparse.Namespace) -> Inputs:
-    """The files with what reads them, by their endings. Raises UserError with those that are not known."""
-    from nmt.data.pairs import pairs_of_files, pairs_of_table
-    from nmt.documents.formats import extension
-    from nmt.documents.memories import pairs_of_memory
-
-    languages = (options.source_language, options.target_language)
-    inputs, problems = {}, []
-    for source, target in zip(options.source or [], options.target or [], strict=True):
+    inputs = {}
+    for source, target in zip(sources, targets, strict=False):
         inputs[f"{source} and {target}"] = pairs_of_files(source, target)
         if extension(source) == f".{languages[1]}" != f".{languages[0]}":
             problems.append(f"--source {source}: has the ending of --target-language {languages[1]}; swapped?")
-    for path in options.input or []:
+    for path in others:
         if extension(path) in TABLES:
             inputs[str(path)] = pairs_of_table(path, languages, options.columns)
         elif extension(path) in MEMORIES:
@@ -238,9 +229,9 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             sources.write(f"{source}\n".encode())
             targets.write(f"{target}\n".encode())
             keys.add(source, target, pair.document)
-            if len(keys) <= _WORDS:
+            if len(keys) <= _COUNTED:
                 words.update(source.split(), target.split())
-            if len(begun[name][0]) < LOOKED_AT:
+            if len(begun[name][0]) < _COMPARED:
                 begun[name][0].update(source.lower().split())
                 begun[name][1].update(target.lower().split())
     _warn_of_swapped(begun)
@@ -274,11 +265,8 @@ def _held_out(read: Read, dropped: Dropped) -> int:
     distinct = len(read.keys.distinct)
     if distinct < FEWEST:
         dropped.counts["repeated"] = len(read.keys) - distinct
-        raise UserError(
-            f"only {counted(distinct, 'pair')} of {read.pairs:,} can be used; at least {FEWEST} are needed, and a good "
-            "model needs thousands",
-            *map(str.strip, dropped.lines()),
-        )
+        few = f"only {counted(distinct, 'pair')} of {read.pairs:,} can be used, and at least {FEWEST} are needed"
+        raise UserError("\n".join([few, *dropped.lines()]))
     return min(MOST, max(LEAST, round(SHARE * distinct)))
 
 

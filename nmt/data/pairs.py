@@ -57,7 +57,7 @@ def pairs_of_table(path: Path, languages: Sequence[str], columns: Sequence[str] 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well."""
-    is_csv = ".csv" in path.suffixes
+    is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
     lines = read_lines(path)
     first = next(lines, "")
     delimiter = max(",;\t", key=first.count) if is_csv else "\t"

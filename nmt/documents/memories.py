@@ -31,7 +31,8 @@ def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     entities of its own, or no text in both languages, and if the toolkit is not installed.
     """
     try:
-        yield from _pairs_of_po(path) if ".po" in path.suffixes else _pairs_of_xml(path, languages)
+        is_po = path.name.lower().endswith((".po", ".po.gz"))
+        yield from _pairs_of_po(path) if is_po else _pairs_of_xml(path, languages)
     except ModuleNotFoundError as error:
         install = "pip install 'nmt-toolkit[localization]'"
         raise UserError(f"{path}: needs {error.name}, which is not installed: {install}") from None

@@ -128,28 +128,20 @@ class Messages:
 
 
 def translated(text: str, *, name: str, form: str) -> Iterator[tuple[str, str]]:
-    """Each message of a file that has both languages, and its translation, line by line and without tags.
+    """Each message of a file that has both languages, and its translation, without tags; of plural forms the first and
+    the last. What is marked as fuzzy is left out.
 
-    What is marked as fuzzy is left out. Of plural forms there are that of the singular and the last one. Raises
-    UserError, which calls the file `name`, where the toolkit cannot read it.
+    Raises UserError, which calls the file `name`, where the toolkit cannot read it.
     """
     with _refused(name, form):
-        store = _parsed(text, name, form)
-        plurals = _plurals(store, text, name)
-        for unit in store.units:
+        for unit in _parsed(text, name, form).units:
             if unit.isheader() or unit.isobsolete() or unit.isfuzzy() or not unit.istranslated():
                 continue
             sources, targets = (getattr(side, "strings", [side]) for side in (unit.source, unit.target))
-            one = plurals[1] if plurals and len(targets) > plurals[1] else 0
-            for message, translation in dict.fromkeys(((sources[0], targets[one]), (sources[-1], targets[-1]))):
-                rows = [str(side).split("\n") for side in (message, translation)]
-                if len(rows[0]) != len(rows[1]):
-                    rows = [[" ".join(side)] for side in rows]
-                for row in zip(*rows, strict=True):
-                    pieces = [piece_of(side, _AS_WRITTEN) for side in row]
-                    if any(pieces):
-                        source, target = (piece.text if piece else "" for piece in pieces)
-                        yield source, target
+            for pair in dict.fromkeys(((sources[0], targets[0]), (sources[-1], targets[-1]))):
+                pieces = [piece_of(str(side), _AS_WRITTEN) for side in pair]
+                source, target = (piece.text if piece else "" for piece in pieces)
+                yield source, target
 
 
 def _parsed(text: str, name: str, form: str) -> Any:

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def as_po(pairs: list[tuple[str, str]]) -> list[str]:
         ("a.tsv", lambda pairs: [f"{en}\t{de}" for en, de in pairs], []),
         ("a.tsv.gz", lambda pairs: ["EN\tid\tde", *(f'"{en[:2]}""{en[2:]}"\t1\t{de}' for en, de in pairs)], []),
         ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
-        ("a.csv", as_csv, ["--columns", "3", "2"]),
+        ("A.CSV", as_csv, ["--columns", "3", "2"]),
         ("a.tmx", as_tmx, []),
         ("a.xlf", as_xliff, []),
         ("a.po", as_po, []),
@@ -207,8 +208,8 @@ TMX = as_tmx(sentences(300))
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used; at least 200 are needed"),
-        ("a.tsv", MANY[:1] * 500, "only 1 pair of 500 can be used"),
+        ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used, and at least 200 are needed"),
+        ("a.tsv", MANY[:1] * 500, "can be used, and at least 200 are needed\nleft out: 499 repeat another pair\n"),
         ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: none of its columns, "),
         ("a.tsv", [*MANY, "one cell", "Ba\tke\tli"], ""),
         (
@@ -244,6 +245,12 @@ def test_what_cannot_be_used_leaves_nothing_behind(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_without_the_package_for_memories(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    code, _, error = init("--input", str(write(tmp_path / "a.tmx", TMX)))
+    assert (code, "a.tmx: needs lxml, which is not installed: pip install 'nmt-toolkit[loc" in error) == (2, True)
+
+
 def test_two_encodings_in_a_file(init: Init, tmp_path: Path) -> None:
     options = write_files(tmp_path, sentences(300))
     with open(tmp_path / "text.de", "ab") as file:
@@ -270,12 +277,13 @@ def test_swapped_sides(init: Init, tmp_path: Path) -> None:
 def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     write(tmp_path / "made" / "mine", ["mine"])
-    code, _, error = init("--source", str(tmp_path / "a.en"), languages=("../en", "de"))
+    code, _, error = init("--source", str(tmp_path / "a.en"), "--columns", "1", "2", languages=("../en", "de"))
     assert code == 2
     assert error.splitlines()[1:] == [
-        "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",
+        "  - --columns has an effect only with --input",
         "  - --source-language ../en: allowed: letters, digits, - and _, such as en or pt-BR",
         f"  - --output {tmp_path / 'made'}: is there already, and no empty folder; give the name of a new one",
+        "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",
         f"  - {tmp_path / 'a.en'}: no such file",
     ]
     assert (tmp_path / "made" / "mine").read_text() == "mine\n"
