@@ -103,19 +103,20 @@ class TextForm:
 
     def add(self, line: str) -> None:
         """Count the next line."""
-        self.counts["lines"] += 1
+        counts, first = self.counts, self.first
+        counts["lines"] += 1
         marks = _marks(line)
-        if not line.isascii() and "text" in marks and not _HANGUL.search(line):
-            marks += self._in_signs(line)
+        if not line.isascii() and (words := _UNSPACED.findall(line)):
+            marks += self._in_signs(line, words)
         for mark in marks:
-            self.counts[mark] += 1
-            self.first.setdefault(mark, self.counts["lines"])
+            counts[mark] += 1
+            if mark not in first:
+                first[mark] = counts["lines"]
 
-    def _in_signs(self, line: str) -> list[str]:
+    def _in_signs(self, line: str, words: Sequence[str]) -> list[str]:
         """Whether a line is mostly in a script without spaces between words, of which a letter says as much as three,
-        and whether it has them."""
-        words = _UNSPACED.findall(line)
-        if not words or 3 * sum(map(len, words)) <= len(_LETTERS.findall(line)):
+        and whether it has them; `words`: what it has of such scripts."""
+        if _HANGUL.search(line) or 3 * sum(map(len, words)) <= len(_LETTERS.findall(line)):
             return []
         spaces = len(_SPACES.findall(line))
         self.counts["signs"] += len(words)
@@ -179,9 +180,9 @@ def source_form(training: Mapping[str, Any]) -> TextForm | None:
     return TextForm("the model's training text", {**TextForm().counts, **counts})
 
 
-def disagreements(one: TextForm, other: TextForm, *, enough: int = ENOUGH) -> dict[str, str]:
-    """A complete message for each mark in which two texts disagree; `enough`: 1 for texts of the same sentences, in
-    which even few lines are no chance."""
+def disagreements(one: TextForm, other: TextForm, *, enough: float = ENOUGH) -> dict[str, str]:
+    """A complete message for each mark in which two texts disagree, by no chance if `enough` lines would have it; texts
+    of the same sentences need fewer."""
     messages = {}
     for mark in MARKS:
         having, lacking = (one, other) if one.share(mark) >= other.share(mark) else (other, one)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from nmt.evaluation.metrics import USUAL
-from nmt.text_form import SUSPICIOUS, TextForm, disagreements, together
+from nmt.text_form import ENOUGH, SUSPICIOUS, TextForm, disagreements, together
 
 OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.8% of WMT news at most
 WORD_LIST = 0.95  # of the lines, with fewer words than BLEU counts together
@@ -34,10 +34,11 @@ def text_warnings(
     right = together(references, name="references")
     tokenizer = tokenize if "bleu" in metrics else None
     compared = right if not lowercase and BY_CASE.intersection(metrics) else right.without_case()
+    enough = min(ENOUGH, SUSPICIOUS * right.counts["lines"])
     differing: set[str] = set()
     warnings: list[str] = []
     for form in systems:
-        found = disagreements(form, compared, enough=1)
+        found = disagreements(form, compared, enough=enough)
         warnings += [message + _HERE.get(mark, "") for mark, message in found.items()]
         differing.update(found)
     for form in (*systems, *references):

@@ -109,6 +109,28 @@ def test_real_corpora_are_told_apart(shared_data: Path, name: str, fitting: str)
     assert len(warned(lines, lines, tokenize="none" if fitting == "13a" else "13a")) == 2
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "ending"),
+    [
+        (
+            str.upper,
+            str,
+            " are in capitals only (the first is line 1), but 0.0% of references; write both texts in the ",
+        ),
+        (str, lambda line: f"{line}\t{line[:-1]} now.", "FILE > NEW writes it; several references are several files"),
+    ],
+)
+def test_hypotheses_in_another_form(shared_data: Path, hypotheses: Any, references: Any, ending: str) -> None:
+    lines = [*read_lines(shared_data / "multi30k/raw/test_2016_flickr.de.gz")]
+    (warning,) = warned([*map(hypotheses, lines)], [*map(references, lines)], tokenize="13a")
+    assert ending in warning
+
+
+def test_a_mark_of_the_few_lines_that_could_have_it_is_no_sign() -> None:
+    titles = ["Zwei Hunde auf einer Wiese"] * 20
+    assert warned([*titles, "Ende."], [*titles, "Ende ."], tokenize="13a") == []
+
+
 def test_words_are_no_text_for_bleu(shared_data: Path) -> None:
     """70% of the lines are right, and BLEU is 0.00."""
     words = [*read_lines(shared_data / "histnorm/german-anselm/dev.norm.gz")][:1000]
