@@ -16,6 +16,7 @@ It knows lines; it reads no files and prints nothing.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, NamedTuple
 
 from nmt.errors import counted
@@ -46,7 +47,7 @@ class Mark(NamedTuple):
     among: tuple[str, ...]  # counts of lines that could have it
     what: str  # after "12% of the lines of FILE "
     advice: str
-    alone: float = 2.0  # share of the lines from which a text is odd by itself
+    alone: float = inf  # share of the lines from which a text is odd by itself
 
 
 _TEXT = ("text",)

@@ -452,20 +452,16 @@ def _translations(translator: "Translator", request: Request, name: str) -> list
 
 def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:
     from nmt.evaluation.text_warnings import text_warnings
-    from nmt.text_form import form_of
 
-    several = len(request.references) > 1
-    hypotheses = [
-        form_of(lines, name=f"hypotheses of {name}" if len(systems) > 1 else "hypotheses")
-        for name, lines in systems.items()
-    ]
-    references = [
-        form_of(lines, name=f"references of {path}" if several else "references")
-        for path, lines in request.references.items()
-    ]
+    hypotheses = {
+        f"hypotheses of {name}" if len(systems) > 1 else "hypotheses": lines for name, lines in systems.items()
+    }
+    references: dict[str, Sequence[str]] = {}
+    for path, lines in request.references.items():
+        references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
     scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
     warnings = text_warnings(hypotheses, references, **scoring)
-    if request.comet is not None and several:
+    if request.comet is not None and len(references) > 1:
         warnings.append(f"COMET compares with one reference: here with {next(iter(request.references))}, the first")
     for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:

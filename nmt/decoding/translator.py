@@ -436,17 +436,13 @@ def _loaded_again(
 
 
 def _differences(one: _Loaded, other: _Loaded) -> list[str]:
-    """Why two models cannot translate together: they need the same languages, and the same vocabulary on each side."""
-    together = f"{one.path} and {other.path} cannot translate together: their"
+    """Why two models cannot translate together: each side needs the same language, and the same vocabulary."""
     data, others = one.config.data, other.config.data
-    sides = (
-        ("source", data.source_language, others.source_language),
-        ("target", data.target_language, others.target_language),
-    )
-    problems = [
-        f"{together} {side} languages differ ({first} and {second})" for side, first, second in sides if first != second
-    ]
-    for (side, *_), first, second in zip(sides, one.vocabularies, other.vocabularies, strict=True):
-        if first.model != second.model:
-            problems.append(f"{together} {side} vocabularies differ ({first.size} and {second.size} pieces)")
-    return problems
+    languages = (data.source_language, others.source_language), (data.target_language, others.target_language)
+    reasons = []
+    for side, names, *both in zip(("source", "target"), languages, one.vocabularies, other.vocabularies, strict=True):
+        if names[0] != names[1]:
+            reasons.append(f"{side} languages differ ({' and '.join(names)})")
+        if both[0].model != both[1].model:
+            reasons.append(f"{side} vocabularies differ ({both[0].size} and {both[1].size} pieces)")
+    return [f"{one.path} and {other.path} cannot translate together: their {reason}" for reason in reasons]

@@ -5,11 +5,11 @@ look tokenized, and at most 8% of tokenized lines look untokenized. In lists of 
 than four words, in these corpora and IWSLT 2014 4% or less.
 """
 
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 
 from nmt.evaluation.metrics import USUAL
-from nmt.text_form import ENOUGH, SUSPICIOUS, TextForm, disagreements, together
+from nmt.text_form import ENOUGH, SUSPICIOUS, TextForm, disagreements, form_of, together
 
 OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.8% of WMT news at most
 WORD_LIST = 0.95  # of the lines, with fewer words than BLEU counts together
@@ -20,8 +20,8 @@ _HERE = {"cased": "; --lowercase ignores case", "tabbed": "; several references 
 
 
 def text_warnings(
-    systems: Sequence[TextForm],
-    references: Sequence[TextForm],
+    systems: Mapping[str, Sequence[str]],
+    references: Mapping[str, Sequence[str]],
     *,
     tokenize: str,
     lowercase: bool = False,
@@ -29,50 +29,39 @@ def text_warnings(
 ) -> list[str]:
     """Complete messages about what makes these scores incomparable with published ones, or of little worth.
 
-    `systems` and `references`: the forms of the texts, with names such as "hypotheses".
+    `systems` and `references`: the lines of each, by what a message calls them, such as "hypotheses".
     """
-    right = together(references, name="references")
-    tokenizer = tokenize if "bleu" in metrics else None
-    compared = right if not lowercase and BY_CASE.intersection(metrics) else right.without_case()
+    written = [form_of(lines, name=name) for name, lines in systems.items()]
+    given = [form_of(lines, name=name) for name, lines in references.items()]
+    right = together(given, name="references")
+    if lowercase or not BY_CASE.intersection(metrics):
+        right = right.without_case()
     enough = min(ENOUGH, SUSPICIOUS * right.counts["lines"])
-    differing: set[str] = set()
-    warnings: list[str] = []
-    for form in systems:
-        found = disagreements(form, compared, enough=enough)
-        warnings += [message + _HERE.get(mark, "") for mark, message in found.items()]
-        differing.update(found)
-    for form in (*systems, *references):
-        of_text = format_warnings(form, tokenizer)
-        warnings += [message for mark, message in of_text.items() if mark not in differing]
+    found = [disagreements(form, right, enough=enough) for form in written]
+    warnings = [message + _HERE.get(mark, "") for of_system in found for mark, message in of_system.items()]
+    told = set(chain(*found))
+    for form in (*written, *given):
+        of_text = format_warnings(form, tokenize if "bleu" in metrics else None)
+        if form in written:
+            of_text.pop("short", None)
+        warnings += [message for mark, message in of_text.items() if mark not in told]
         if empty := form.counts["blank"]:
-            missing = ", which counts as missing" if form in references and len(references) > 1 else ""
+            missing = ", which counts as missing" if form in given and len(given) > 1 else ""
             have = "is" if empty == 1 else "are"
             warnings.append(f"{empty} of {form.counts['lines']} {form.name} {have} empty{missing}")
-    return [*dict.fromkeys([*warnings, *word_list_warning(right, tokenizer)])]
-
-
-def word_list_warning(form: TextForm, tokenize: str | None, *, option: str = "--metrics") -> list[str]:
-    """Warn about references of single words; `tokenize` is None without BLEU, and `option` is what sets the metric."""
-    share = form.share("short")
-    if tokenize not in BY_SPACES or share < WORD_LIST or form.share("unspaced") >= SUSPICIOUS:
-        return []
-    message = (
-        f"{share:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
-        f"even where most lines are right; accuracy and the character error rate suit words ({option})"
-    )
-    return [message]
+    return [*dict.fromkeys(warnings)]
 
 
 def format_warnings(
     form: TextForm, tokenize: str | None, *, option: str = "--tokenize", cure: str = "join the pieces first"
 ) -> dict[str, str]:
     """A complete message for each mark of lines that are split into subwords, or that BLEU's tokenizer cannot take
-    apart as it should.
+    apart as it should, or that are too short for BLEU.
 
     `tokenize` is None without BLEU; `option` is what sets it, and `cure` what mends lines that are split.
     """
     warnings = {}
-    segmented, unspaced = form.share("segmented"), form.without_spaces
+    segmented, unspaced, short = form.share("segmented"), form.without_spaces, form.share("short")
     tokenized, untokenized = (form.counts[mark] / max(form.counts["text"], 1) for mark in ("tokenized", "untokenized"))
     if segmented >= SUSPICIOUS:
         warnings["segmented"] = (
@@ -93,6 +82,11 @@ def format_warnings(
         warnings["tokenized"] = (
             f"{untokenized:.0%} of the {form.name} look untokenized (such as 'word.') and {option} none leaves them "
             f"so: BLEU is not comparable; set {option} to 13a, or to another one that suits the language"
+        )
+    if tokenize in BY_SPACES and short >= WORD_LIST and form.share("unspaced") < SUSPICIOUS:
+        warnings["short"] = (
+            f"{short:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
+            "even where most lines are right; accuracy and the character error rate suit words"
         )
     return warnings
 

@@ -5,10 +5,9 @@ from itertools import islice
 from nmt.config import Config
 from nmt.data.corpus import read_lines
 from nmt.data.subwords import Subwords
-from nmt.evaluation.text_warnings import format_warnings, normalized_warning, word_list_warning
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
-from nmt.symbols import UNKNOWN
 from nmt.text_form import form_of
 
 FIRST_LINES = 1000  # of a file, that tell how all are written
@@ -30,19 +29,14 @@ def doubts_of_start(request: Request) -> list[str]:
 def doubts_of_references(config: Config, target: Subwords) -> list[str]:
     """Of references that BLEU, as validation computes it, cannot take apart as it should, or that no model with these
     subwords can write."""
-    tokenize, metric = config.training.validation.tokenize, config.training.validation.metric
+    validation = config.training.validation
     corpora = {"validation references": config.data.valid}
     corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
     warnings: list[str] = []
     for name, files in corpora.items():
         lines = [target.whole_words(line) for line in islice(read_lines(files.target), FIRST_LINES)]
-        written = []
-        for line in lines:
-            ids = target.encode(line)
-            written.append(line if UNKNOWN in ids else target.decode(ids))
-        warnings += normalized_warning(name, lines, written)
+        warnings += normalized_warning(name, lines, [target.normalized(line) for line in lines])
         option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
-        form = form_of(lines, name=name)
-        warnings += format_warnings(form, tokenize, option=option, cure=cure).values()
-        warnings += word_list_warning(form, tokenize if metric == "bleu" else None, option="training.validation.metric")
+        of_text = format_warnings(form_of(lines, name=name), validation.tokenize, option=option, cure=cure)
+        warnings += [message for mark, message in of_text.items() if mark != "short" or validation.metric == "bleu"]
     return warnings

@@ -10,15 +10,13 @@ import pytest
 
 from nmt.data.corpus import read_lines
 from nmt.evaluation.text_warnings import normalized_warning, text_warnings
-from nmt.text_form import form_of
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
 TOKENIZED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
 
 
 def warned(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> list[str]:
-    forms = form_of(hypotheses, name="hypotheses"), form_of(references, name="references")
-    return text_warnings([forms[0]], [forms[1]], **options)
+    return text_warnings({"hypotheses": hypotheses}, {"references": references}, **options)
 
 
 def test_tokenized_text_is_warned_of() -> None:
@@ -151,9 +149,8 @@ def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
 
 def test_several_systems_and_references_are_told_apart() -> None:
     lower = [line.lower() for line in RAW]
-    texts = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENIZED}
-    systems = [form_of(lines, name=name) for name, lines in texts.items()]
-    references = [form_of(lower, name="references of r1"), form_of([*RAW[:2], ""], name="references of r2")]
+    systems = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENIZED}
+    references = {"references of r1": lower, "references of r2": [*RAW[:2], ""]}
 
     warnings = text_warnings(systems, references, tokenize="13a")
 
