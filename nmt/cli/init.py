@@ -139,7 +139,7 @@ def _init(options: argparse.Namespace) -> None:
             (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8")
             rename(made, output)
     shown = [line for line in report if not line.startswith(" ")]
-    say("\n".join([*shown, f"examples of them: {options.output / REPORT}", f"next: {_command(options)}", ""]))
+    say("\n".join([*shown, f"report: {options.output / REPORT}", f"next: {_command(options)}", ""]))
 
 
 def _configuration(options: argparse.Namespace, read: Read, pairs: int, endings: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from nmt.data.corpus import opened, read_text
 from nmt.data.pairs import Pair, is_language
 from nmt.errors import UserError
 
-_ELEMENTS = ("{*}xliff", "{*}file", "{*}tu", "{*}trans-unit", "{*}segment")  # the last three: texts in both languages
+_UNITS = ("tu", "trans-unit", "segment")  # with a text in several languages
+_FILES = ("xliff", "file")
 _TEXTS = ("{*}tuv", "{*}source", "{*}target")
 _DECLARED = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
 _CODES = ("bpt", "ept", "it", "ph", "ut", "prop", "note")
@@ -21,14 +22,13 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _DOCUMENT = ("file", "x-document", "x-file", "x-filename")  # properties of TMX that name one
 _OPEN = ("new", "initial", "needs-translation")  # states of what is not translated
-_MOST = 20  # languages in a message
 
 
 def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     """The texts of TMX or XLIFF, or what is translated in a file of PO.
 
-    Of XML no tree is made beyond a unit, and nothing that it names is opened. Raises UserError if it is broken, has
-    entities of its own, or no text in both languages, and if the toolkit is not installed.
+    Of XML no tree is made beyond a unit, and nothing that it names is opened. Raises UserError if it is broken, or has
+    entities of its own, and if the toolkit is not installed.
     """
     try:
         is_po = path.name.lower().endswith((".po", ".po.gz"))
@@ -46,43 +46,46 @@ def _pairs_of_po(path: Path) -> Iterator[Pair]:
 
 
 def _pairs_of_xml(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
+    usual = {"source": languages[0], "target": languages[1]}  # where texts do not say it
+    file = str(path)
+    for name, element in _elements(path):
+        if name in _FILES:
+            for side, keys in _DECLARED.items():
+                usual[side] = next(filter(None, map(element.get, keys)), usual[side])
+            file = f"{path}: {element.get('original')}"
+            continue
+        where, texts = f"{path}, line {element.sourceline}", _texts(element, usual)
+        named = [prop.text for prop in element.iterchildren("{*}prop") if prop.get("type") in _DOCUMENT]
+        document = f"{path}: {named[0]}" if named else file
+        found = [[texts[code] for code in texts if is_language(code, one)] for one in languages]
+        if all(found):
+            yield Pair(found[0][0], found[1][0], where, document)
+        else:
+            yield Pair(", ".join(sorted(texts)), "", where, document, fault="languages")
+
+
+def _elements(path: Path) -> Iterator[tuple[str, Any]]:
+    """The beginnings of files, and units, which are gone when the next one is asked for, by name."""
     from lxml import etree
 
-    usual = {"source": languages[0], "target": languages[1]}  # where texts do not say it
-    document, there, has_pairs = str(path), set[str](), False
     with opened(path) as file:
+        tags = [f"{{*}}{name}" for name in (*_FILES, *_UNITS)]
         try:
-            reader = etree.iterparse(
-                file, events=("start", "end"), tag=_ELEMENTS, resolve_entities=False, no_network=True
-            )
-            for event, element in reader:
+            for event, element in etree.iterparse(file, events=("start", "end"), tag=tags, resolve_entities=False):
                 name = etree.QName(element).localname
-                if name in ("xliff", "file"):
-                    for side, keys in _DECLARED.items():
-                        usual[side] = next(filter(None, map(element.get, keys)), usual[side])
-                    document = f"{path}: {element.get('original')}"
-                elif event == "end":
-                    where = f"{path}, line {element.sourceline}"
-                    if next(element.iter(etree.Entity), None) is not None:
-                        raise UserError(f"{where}: entities of a file's own are not read; write their text")
-                    texts = _texts(element, usual)
-                    there |= {*texts} if len(there) < _MOST else set()
-                    found = [[texts[code] for code in texts if is_language(code, one)] for one in languages]
-                    if name == "tu":
-                        named = [prop.text for prop in element.iterchildren("{*}prop") if prop.get("type") in _DOCUMENT]
-                        document = ": ".join([str(path), *filter(None, named)])
-                    has_pairs = has_pairs or all(found)
-                    source, target = (side[0] if side else "" for side in found)
-                    yield Pair(source, target, where, document, "" if all(found) else "languages")
-                    element.clear()
-                    while element.getprevious() is not None:
-                        del element.getparent()[0]
+                if event == "start" and name in _FILES:
+                    yield name, element
+                if event == "start" or name in _FILES:
+                    continue
+                if next(element.iter(etree.Entity), None) is not None:
+                    raise UserError(f"{path}, line {element.sourceline}: entities of a file's own are not read")
+                yield name, element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
         except etree.XMLSyntaxError as error:
-            raise UserError(f"{path}, line {error.lineno}: cannot be read as XML ({error.msg})") from None
-    if not has_pairs:
-        raise UserError(
-            f"{path}: has no text in {' and '.join(languages)}; its languages: {', '.join(sorted(there)) or 'none'}"
-        )
+            said = " ".join(str(error.msg).split())
+            raise UserError(f"{path}, line {error.lineno}: cannot be read as XML ({said})") from None
 
 
 def _texts(unit: Any, usual: Mapping[str, str]) -> dict[str, str]:

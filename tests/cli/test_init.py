@@ -222,7 +222,7 @@ TMX = as_tmx(sentences(300))
         (
             "a.tmx",
             [line.replace('"de-DE"', '"da"') for line in TMX],
-            "has no text in en and de; its languages: da, en_US, fr",
+            "a.tmx, line 2: da, en_US, fr | \n",
         ),
         (
             "a.tmx",
