@@ -4,6 +4,7 @@ PyTorch is imported only if there is a model, since that takes longer than scori
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from nmt.cli.options import PRECISIONS
 from nmt.cli.outputs import Files
 from nmt.config.schema import EnsembleName
 from nmt.devices import choose_device
-from nmt.errors import collected, nothing_at
+from nmt.errors import UserError, collected, nothing_at
 
 if TYPE_CHECKING:
     import torch
@@ -67,6 +68,19 @@ def read_models(
     if ensemble is not None and len(paths) == 1:
         problems.append("--ensemble has an effect only with several models: give --model several times")
     return Models(paths, device, precision, shortlist, ensemble)
+
+
+def languages_of(path: Path) -> tuple[str, str]:
+    """What a model translates from and to, by the head of its file alone. Raises UserError where that is damaged."""
+    from nmt.config import parse_config
+    from nmt.models.model_file import KIND, load_model
+    from nmt.tensor_file import open_tensors
+
+    with suppress(KeyError, OSError, UserError), open_tensors(path, kind=KIND) as file:
+        data = parse_config(file.texts["config"]).data
+        return data.source_language, data.target_language
+    data = load_model(path).config.data  # which says what is wrong
+    return data.source_language, data.target_language
 
 
 def read_model_paths(paths: Sequence[Path] | None, problems: list[str]) -> list[Path]:

@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @enough_memory(MEMORY, what="")
 def _serve(options: argparse.Namespace) -> None:
-    from nmt.cli.models import read_models
+    from nmt.cli.models import languages_of, read_models
     from nmt.decoding.options import TranslationOptions
 
     problems = missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
@@ -157,13 +157,14 @@ def _serve(options: argparse.Namespace) -> None:
     with collected(problems):
         how = TranslationOptions(**translation_values(vars(options), problems))
         problems += how.contradictions()
-    pairs, paths = [], []
-    for text in options.model or ():
-        pair, path = _paired(text)
-        pairs.append(pair)
-        paths.append(path)
+    named = [_paired(text) for text in options.model or ()]
+    paths = [path for _, path in named]
     models = read_models({**vars(options), "model": paths or None, "ensemble": None}, problems)
-    named = _read_glossaries(options.glossary or (), problems, models=len(paths))
+    pairs: list[Pair] = []
+    for (pair, _), path in zip(named, models.paths, strict=True):
+        with collected(problems):
+            pairs.append(pair or Pair(*languages_of(path)))
+    glossaries = _read_glossaries(options.glossary or (), pairs, problems) if len(pairs) == len(paths) else {}
     keys = None
     if options.api_keys is not None:
         keys = read_whole("--api-keys", options.api_keys, filled_lines, problems)
@@ -188,7 +189,6 @@ def _serve(options: argparse.Namespace) -> None:
             device=models.device or "cpu",
             precision=models.precision,
         )
-        glossaries = _glossaries(named, list(translators))
         of_pairs = {}
         for pair in translators:
             split = False if options.whole_lines else usual_sentences(pair.source, name=str(pair))
@@ -211,17 +211,23 @@ def _paired(text: str) -> tuple[Pair | None, Path]:
     return Pair(match[1] or match[3], match[2] or match[4]), Path(match[5])
 
 
-def _read_glossaries(texts: Sequence[str], problems: list[str], *, models: int) -> "list[tuple[Pair | None, Glossary]]":
+def _read_glossaries(texts: Sequence[str], pairs: Sequence[Pair], problems: list[str]) -> "dict[Pair, Glossary]":
+    """The glossary of each pair of languages that has one."""
     from nmt.decoding.text.glossary import read_glossary
 
-    glossaries = []
-    for text in texts:
-        pair, path = _paired(text)
-        if pair is None and models > 1:
+    glossaries: dict[Pair, Glossary] = {}
+    for text in texts if pairs else ():
+        named, path = _paired(text)
+        pair = pairs[0] if named is None else named.among(pairs) or named
+        if named is None and len(pairs) > 1:
             problems.append(f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}")
+        if pair not in pairs:
+            problems.append(f"--glossary: no model translates {pair}")
+        if pair in glossaries:
+            problems.append(f"--glossary: there are several for {pair}; put all terms into one file")
         # A term that a line cannot have is not reported: the log would say what somebody has sent.
         with collected(problems):
-            glossaries.append((pair, read_glossary(path, languages=pair or (None, None))))
+            glossaries[pair] = read_glossary(path, pair)
     return glossaries
 
 
@@ -233,18 +239,3 @@ def _origin(text: str) -> str:
             "in ASCII (xn--...), without 80 for http or 443 for https; or *"
         )
     return text.lower()
-
-
-def _glossaries(of_pairs: "Sequence[tuple[Pair | None, Glossary]]", pairs: Sequence[Pair]) -> "dict[Pair, Glossary]":
-    """The glossary of each pair that has one."""
-    problems = []
-    glossaries: dict[Pair, Glossary] = {}
-    for named, glossary in of_pairs:
-        pair = pairs[0] if named is None else named.among(pairs) or named
-        if pair not in pairs:
-            problems.append(f"--glossary: no model translates {pair}")
-        if pair in glossaries:
-            problems.append(f"--glossary: there are several for {pair}; put all terms into one file")
-        glossaries[pair] = glossary
-    refuse(problems)
-    return glossaries

@@ -92,9 +92,9 @@ def parser() -> Parser:
         "--glossary",
         type=Path,
         metavar="FILE",
-        help="lines of a term, a tab, and its translation, or CSV, perhaps with a header of languages: where the term "
-        "occurs, as whole words, its translation takes the place of the words that attend to it. Of terms at one place "
-        "the longest counts. A line that begins with # and has no tab is a comment",
+        help="lines of a term, a tab, and its translation, or CSV, perhaps with a header that names the columns of the "
+        "model's languages: where the term occurs, as whole words, its translation takes the place of the words that "
+        "attend to it. Of terms at one place the longest counts. A line that begins with # and has no tab is a comment",
     )
     made.add_argument(
         "--glossary-case",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.cutting import MAIN, Cutting, read_cutting
-from nmt.cli.models import Models, read_models
+from nmt.cli.models import Models, languages_of, read_models
 from nmt.cli.options import missing, translation_values
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
@@ -67,8 +67,8 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     beside = {keyword: path for name, keyword in BESIDE.items() if (path := getattr(options, name)) is not None}
     alignments = AlignmentOutputs(**{name: getattr(options, name) for name in ALIGNMENTS})
-    how = _read_how(options, problems, alignments=bool(alignments))
     models = read_models(vars(options), problems, processes.own_device)
+    how = _read_how(options, models, problems, alignments=bool(alignments))
     _check_outputs(options, models, alignments, problems)
     lines = None if is_whole else _counted_lines(options, source, problems)
     if is_whole and source is not None and (missing_file := nothing_at(source)):
@@ -116,12 +116,15 @@ def _read_twice(options: argparse.Namespace) -> list[str]:
     return [f"{option}: is standard input, which {twice[0]} already reads; give a file" for option in twice[1:]]
 
 
-def _read_how(options: argparse.Namespace, problems: list[str], *, alignments: bool) -> TranslationOptions:
+def _read_how(
+    options: argparse.Namespace, models: Models, problems: list[str], *, alignments: bool
+) -> TranslationOptions:
     """Read how to translate."""
     glossary = None
-    if options.glossary is not None:
+    if options.glossary is not None and models.paths:
         with collected(problems):
-            glossary = read_glossary(options.glossary, as_written=options.glossary_case)
+            languages = languages_of(models.paths[0])
+            glossary = read_glossary(options.glossary, languages, as_written=options.glossary_case)
     if options.split_sentences is not None:
         with collected(problems):
             checked_language(_language(options))

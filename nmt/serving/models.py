@@ -22,20 +22,15 @@ from nmt.serving.requests import Kind
 
 
 def loaded(
-    models: Sequence[tuple[Path, Pair | None]], *, device: torch.device | str, precision: str
+    models: Sequence[tuple[Path, Pair]], *, device: torch.device | str, precision: str
 ) -> dict[Pair, Translator]:
-    """A translator for each pair of languages, that of the model's configuration where none is given.
-
-    Raises UserError with everything that is wrong with the models.
-    """
+    """A translator for each pair of languages. Raises UserError with everything that is wrong with the models."""
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}
     problems: list[str] = []
-    for path, named in models:
+    for path, pair in models:
         with collected(problems):
             translator = Translator.load(path, device=device, precision=precision)
-            source, target = translator.languages
-            pair = named or Pair(source or "", target or "")
             if (same := pair.among(paths)) is not None:
                 instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
                 problems.append(f"{paths[same]} and {path} both translate {same}; {instead}")

@@ -43,6 +43,21 @@ def test_in_one_piece_in_chunks_and_on_a_pipe(model: Path, folder: Path, capfd: 
     assert capfd.readouterr().out == expected
 
 
+def test_a_header_with_the_languages_of_the_model(
+    model: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here from English to English; the columns may stand the other way round, and that is said."""
+    expected = translated(model, folder, "--glossary", str(folder / "terms"))
+    (folder / "terms.csv").write_text("en-GB,en\ngreen field,dog\nball,boy\n")
+    capsys.readouterr()
+    assert translated(model, folder, "--glossary", str(folder / "terms.csv")) == expected
+    what = "line 1: a header; terms and their translations are in the columns 'en' and 'en-GB'"
+    assert f"nmt-translate: warning: {folder / 'terms.csv'}, {what}\n" in capsys.readouterr().err
+    (folder / "damaged").write_bytes(model.read_bytes()[:-9])
+    assert main(["--model", str(folder / "damaged"), "--glossary", str(folder / "terms")]) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
 def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def complaints(*options: str) -> list[str]:
         assert main(["--model", str(model), "--input", str(folder / "in"), *options]) == 2

@@ -9,23 +9,25 @@ import csv
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.corpus import LONGEST_LINE, read_lines
-from nmt.decoding.text.languages import NAMES
+from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
 
 Words = tuple[str, ...]
-Row = tuple[int, Any, Any]  # the number of its line, a term, and its translation
+Row = tuple[str, Any, Any]  # what messages call it, a term, and its translation
 
 _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = ({"source", "source term", "term"}, {"target", "target term", "translation"})  # as headers call them
-_CODES = {name.lower(): code for code, name in NAMES.items()}
+_SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_]\w+)*")  # of a language
 
 
 class Occurrence(NamedTuple):
@@ -46,17 +48,13 @@ class Glossary:
     def __init__(self, terms: Mapping[str, str], *, as_written: bool = False) -> None:
         """Of terms with the same words the first counts. Raises UserError where one, or its translation, has none."""
         problems: list[str] = []
-        rows = ((0, term, translation) for term, translation in terms.items())
-        translations = _by_words(rows, problems, [], name="glossary")
+        rows = (("glossary", term, translation) for term, translation in terms.items())
+        self._translations = _by_words(rows, problems, [])
         refuse(problems)
-        self._index(translations, as_written)
-
-    def _index(self, translations: dict[Words, str], as_written: bool) -> None:
         self.as_written = as_written
-        self._translations = translations
         self._folded: dict[Words, str] = {}
         self._longest: dict[str, int] = {}  # the words of the longest term with this first word, without capitals
-        for words, translation in translations.items():
+        for words, translation in self._translations.items():
             has_turkish = any("I" in word or "İ" in word for word in words)
             for fold in _FOLDS if has_turkish else _FOLDS[:1]:
                 folded = tuple(map(fold, words))
@@ -90,105 +88,120 @@ class Glossary:
         return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def read_glossary(
-    path: Path | str, *, as_written: bool = False, languages: tuple[str | None, str | None] = (None, None)
-) -> Glossary:
+def read_glossary(path: Path | str, languages: tuple[str | None, str | None], *, as_written: bool = False) -> Glossary:
     """Read a file of terms: UTF-8, plain or gzip, with tabs, commas, semicolons, or | between its columns.
 
-    With tabs or as CSV, a text in quotation marks may have these as well. A header may say which columns have the terms
-    and their translations: as "source" and "target", or as the codes or names of the `languages`, or of two that are
-    not known; rows without one of the two are left out. Without a header there are two columns, or further ones with
-    the codes of the languages. Blank lines are skipped, and so are lines that begin with "#" and have no tab.
+    The first row is a header if it names a column for each side, as "source" and "target" or by the `languages` of the
+    model; a warning says so, and rows without one of the two are left out. Otherwise there are two columns, or two more
+    with the codes of languages, of which other rows are left out. Quotation marks are those of CSV; in a table with
+    tabs, those around a whole cell. Blank lines are skipped, and so are lines that begin with "#" and have no tab.
 
     Warns of terms that have several translations, of which the first counts. Raises UserError with a message for each
-    line that is no term.
+    row that is no term.
     """
     problems: list[str] = []
     repeated: list[str] = []
-    rows = _rows(Path(path), languages, problems)
-    translations = _by_words(rows, problems, repeated, name=f"{path}, line")
+    translations = _by_words(_terms(Path(path), languages, problems), problems, repeated)
     refuse_lines(path, problems)
     if not translations:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
-    if repeated:
-        for message in first_of(repeated, _MOST_REPEATED, before=f"{path}: ", after=" terms have another translation"):
-            warnings.warn(message, InputWarning, stacklevel=2)
-    glossary = Glossary({})
-    glossary._index(translations, as_written)
-    return glossary
+    for message in first_of(repeated, _MOST_REPEATED, before=f"{path}: ", after=" terms have another translation"):
+        warnings.warn(message, InputWarning, stacklevel=2)
+    terms = {" ".join(words): translation for words, translation in translations.items()}
+    return Glossary(terms, as_written=as_written)
 
 
-def _rows(path: Path, languages: tuple[str | None, str | None], problems: list[str]) -> Iterator[Row]:
-    """The rows of a file that have something in the columns of terms and translations."""
-    lines = read_lines(path)
-    before = 0
-    first = ""
-    for first in lines:
-        if first.strip() and not (first.startswith("#") and "\t" not in first):
-            break
-        before += 1
-    delimiter = "\t" if "\t" in first else max(",;|", key=first.count)
+def _terms(path: Path, languages: tuple[str | None, str | None], problems: list[str]) -> Iterator[Row]:
+    """The terms and translations of a file, and what messages call their rows."""
+    columns: list[int] = []
+    for place, (name, row) in enumerate(_rows(path, problems)):
+        if place == 0 and (columns := _columns(row, languages)):
+            names = " and ".join(f"{row[column]!r}" for column in columns)
+            what = f"{name}: a header; terms and their translations are in the columns {names}"
+            warnings.warn(what, InputWarning, stacklevel=4)
+        elif columns:
+            cells = ["".join(row[column : column + 1]) for column in columns]
+            if all(cells):
+                yield name, *cells
+        elif len(row) == 2 or _has_codes(row):
+            of_row = zip(languages, row[2:], strict=False)
+            if all(language is None or code_of(language) == code_of(code) for language, code in of_row):
+                yield name, row[0], row[1]
+        else:
+            header = " (or a first row that names two columns: source and target, or by their languages)"
+            expected = f"expected a term, a tab, and its translation{header if len(row) > 2 else ''}"
+            problems.append(f"{name}: {counted(len(row), 'column')}; {expected}")
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a table that are neither blank nor comments, and what messages call them, by their first lines."""
+    lines = (f"{line}\n" for line in read_lines(path))
+    before: list[str] = []
+    delimiter = None
+    while delimiter is None and (line := next(lines, None)) is not None:
+        delimiter = _delimiter(line)
+        before.append("\n" if _SEPARATOR.fullmatch(line) else line)
+    has_tabs = delimiter == "\t"
     csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    columns = None
+    quoting = csv.QUOTE_NONE if has_tabs else csv.QUOTE_MINIMAL
+    reader = csv.reader(chain(before, lines), delimiter=delimiter or ",", quoting=quoting, strict=True)
+    number = 1
     try:
         for row in reader:
-            number = before + reader.line_num
-            if reader.line_num == 1 and (columns := _columns(row, languages, f"{path}, line {number}")) is not None:
-                continue
-            if not any(map(str.strip, row)) or (row[0].startswith("#") and (delimiter != "\t" or len(row) == 1)):
-                continue
-            cells = row if columns is None else [(row[place : place + 1] or [""])[0] for place in columns]
-            if columns is None and not (len(row) == 2 or (len(row) > 2 and all(map(_is_language, row[2:])))):
-                what = f"{counted(len(row), 'column')}; expected a term, a tab, and its translation"
-                problems.append(f"{path}, line {number}: {what}")
-            elif columns is None or all(map(str.strip, cells)):
-                yield number, cells[0].strip(), cells[1].strip()
+            cells = [cell.strip() for cell in row]
+            if has_tabs:
+                cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
+            is_comment = row[:1] and row[0].startswith("#") and not (has_tabs and len(row) > 1)
+            if any(cells) and not is_comment:
+                yield f"{path}, line {number}", cells
+            number = reader.line_num + 1
     except csv.Error as error:
-        problems.append(f"{path}, line {before + reader.line_num}: not as in CSV: {error}")
+        problems.append(f"{path}, line {number}: not as in CSV: {error}")
 
 
-def _columns(row: Sequence[str], languages: tuple[str | None, str | None], where: str) -> tuple[int, int] | None:
-    """The columns of terms and of translations by the names in a header; None where the row is none.
-
-    Raises UserError where the header has other languages, or does not say which two are meant.
-    """
-    names = [cell.strip().lower().replace("_", "-") for cell in row]
-    sides = [
-        [place for place, name in enumerate(names) if name in side or (language and _is_language(name, language))]
-        for side, language in zip(_SIDES, languages, strict=True)
-    ]
-    if all(sides):
-        return sides[0][0], sides[1][0]
-    of_languages = [place for place, name in enumerate(names) if _is_language(name)]
-    if len(of_languages) < 2 or (len(row) == 4 and of_languages == [2, 3]):  # or a term with its languages
+def _delimiter(line: str) -> str | None:
+    """What a line has between columns, or says of all lines, as Excel's "sep=;"; None for one that is skipped."""
+    if (separator := _SEPARATOR.fullmatch(line)) is not None:
+        return separator[1]
+    if not line.strip() or (line.startswith("#") and "\t" not in line):
         return None
-    if len(of_languages) > 2 or all(languages):
-        wanted = " and ".join(language for language in languages if language) or "two languages"
-        raise UserError(f"{where}: a header, of {', '.join(row)}; expected columns of {wanted}, or source and target")
-    return of_languages[0], of_languages[1]
+    outside = _QUOTED.sub("", line)
+    return "\t" if "\t" in outside else max(",;|", key=outside.count)
 
 
-def _is_language(name: str, language: str = "") -> bool:
-    """Whether a text is the code of a language, such as EN or en-US, or its English name; or of this one."""
-    code = re.split("[-_]", name.strip().lower())[0]
-    code = _CODES.get(code, code)
-    return code in NAMES and language.lower().split("-")[0] in ("", code)
+def _columns(row: Sequence[str], languages: tuple[str | None, str | None]) -> list[int]:
+    """The columns of terms and of translations where a row names both: by the languages, or else as `_SIDES` does."""
+    columns: list[int] = []
+    for names, language in zip(_SIDES, languages, strict=True):
+        ranks = {place: _rank(cell, names, language) for place, cell in enumerate(row) if place not in columns}
+        columns += [place for place, rank in ranks.items() if rank and rank == max(ranks.values())][:1]
+    return [] if len(columns) < 2 or (_has_codes(row) and sorted(columns) == [2, 3]) else columns
 
 
-def _by_words(rows: Iterable[Row], problems: list[str], repeated: list[str], *, name: str) -> dict[Words, str]:
-    """The translations of terms by their words; `repeated`: which have another one as well; `name` is for messages."""
+def _has_codes(row: Sequence[str]) -> bool:
+    """Whether a row has a term, its translation, and their languages, as DeepL writes it."""
+    return len(row) == 4 and all(map(_CODE.fullmatch, row[2:]))
+
+
+def _rank(cell: str, names: Container[str], language: str | None) -> int:
+    """How well a cell names a column: as the language does, as one of another region, or as one of `names`; 0: not."""
+    if language and code_of(cell) == code_of(language):
+        return 3 if cell.lower() == language.lower() else 2
+    return int(cell.lower() in names)
+
+
+def _by_words(rows: Iterable[Row], problems: list[str], repeated: list[str]) -> dict[Words, str]:
+    """The translations of terms by their words; `repeated`: which have another one as well."""
     translations: dict[Words, str] = {}
-    for number, term, translation in rows:
-        where = f"{name} {number}" if number else name
+    for name, term, translation in rows:
         if not (isinstance(term, str) and isinstance(translation, str)):  # possible from Python alone
-            problems.append(f"{where}: {term!r} is to be {translation!r}; both must be strings")
+            problems.append(f"{name}: {term!r} is to be {translation!r}; both must be strings")
             continue
         words, written = tuple(word.text for word in _words(term)), " ".join(translation.split())
         if not words or not written:
-            problems.append(f"{where}: {term!r} is to be {translation!r}; expected words on both sides")
+            problems.append(f"{name}: {term!r} is to be {translation!r}; expected words on both sides")
         elif (other := translations.setdefault(words, written)) != written:
-            repeated.append(f"{where}: {term!r} is to be {written!r}, and before {other!r}, which counts")
+            repeated.append(f"{name}: {term!r} is to be {written!r}, and before {other!r}, which counts")
     return translations
 
 

@@ -1,5 +1,7 @@
 """Languages by their codes: names for lists that people choose from, and whether sentencex has rules for them."""
 
+import re
+
 NAMES = {
     "ar": "Arabic",
     "bg": "Bulgarian",
@@ -58,6 +60,7 @@ NAMES = {
     "zh": "Chinese",
 }
 
+_CODES = {name.lower(): code for code, name in NAMES.items()}
 # What sentencex has rules of its own for that NAMES does not have
 _MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
 # What writes ordinal numbers with a period
@@ -72,6 +75,12 @@ def is_known(code: str) -> bool:
     sentencex itself takes any letters, and cuts by the rules of English.
     """
     return code in NAMES or code in _MORE_RULES
+
+
+def code_of(name: str) -> str:
+    """The code of a language without its region, such as en for en-US, EN_gb, and English."""
+    code = re.split("[-_]", name.strip().lower())[0]
+    return _CODES.get(code, code)
 
 
 def name_of(code: str) -> str:

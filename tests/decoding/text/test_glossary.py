@@ -8,6 +8,7 @@ import pytest
 from nmt.decoding.text.glossary import Glossary, count_words, read_glossary
 from nmt.errors import InputWarning, UserError
 
+EN_DE = ("en", "de")
 TERMS = {
     "dog": "Hund",
     "hot dog": "Wurst",
@@ -75,9 +76,9 @@ def test_a_file(tmp_path: Path) -> None:
     (path := tmp_path / "terms.tsv").write_text(
         "# comment\n\n dog\tder  Hund \r\n#1\tNummer 1\ndog\tder Hund\nUS\tUSA\nus\tuns\n"
     )
-    glossary = read_glossary(path)
+    glossary = read_glossary(path, EN_DE)
     assert translations(glossary, "The dog of us is #1") == ["der Hund", "uns", "Nummer 1"]
-    assert translations(read_glossary(str(path), as_written=True), "Dog") == []
+    assert translations(read_glossary(str(path), EN_DE, as_written=True), "Dog") == []
 
 
 @pytest.mark.parametrize(
@@ -92,14 +93,18 @@ def test_a_file(tmp_path: Path) -> None:
                 "line 3: 'e' is to be ''; expected words",
             ],
         ),
-        ('dog\tHund\n"hot\tdog', ["line 2: not as in CSV: unexpected end of data"]),
-        ("dog;Hund\nhot;dog;Wurst", ["line 2: 3 columns; expected a term"]),
+        ('dog,Hund\n"hot,dog\n', ["line 2: not as in CSV: unexpected end of data"]),
+        ('dog;Hund\n"hot\ndog";Wurst\nhot;dog;Wurst', ["line 4: 3 columns; expected a term"]),  # a cell of two lines
+        (
+            "en,pl,fr\ndog,pies,chien",
+            ["line 1: 3 columns; expected a term, a tab, and its translation (or a first row that names", "line 2: 3 "],
+        ),
     ],
 )
 def test_mistakes_in_a_file(tmp_path: Path, text: str, messages: list[str]) -> None:
     (path := tmp_path / "terms.tsv").write_text(text)
     with pytest.raises(UserError) as error:
-        read_glossary(path)
+        read_glossary(path, EN_DE)
     for message, expected in zip(error.value.messages, messages, strict=True):
         assert message.startswith(f"{path}, {expected}")
 
@@ -107,7 +112,7 @@ def test_mistakes_in_a_file(tmp_path: Path, text: str, messages: list[str]) -> N
 def test_a_file_without_terms(tmp_path: Path) -> None:
     (path := tmp_path / "terms.tsv").write_text("# nothing\n")
     with pytest.raises(UserError, match=r"has no terms; expected lines with a term, a tab, and its translation$"):
-        read_glossary(path)
+        read_glossary(path, EN_DE)
     with pytest.raises(UserError, match=r"^glossary: 'dog' is to be ' '; expected words on both sides$"):
         Glossary({"dog": " "})
     with pytest.raises(UserError, match=r"^glossary: 'dog' is to be None; both must be strings$"):
@@ -131,7 +136,7 @@ def test_a_term_with_two_translations(tmp_path: Path) -> None:
     assert translations(glossary, "hot dog, Hot dog") == ["heiße Wurst", "Hund"]
     (path := tmp_path / "terms.tsv").write_text("dog\tHund\nx\ty\ndog \tKöter\nx\ty\n" + "y\t1\ny\t2\n" * 6)
     with pytest.warns(InputWarning) as found:
-        glossary = read_glossary(path)
+        glossary = read_glossary(path, EN_DE)
     assert translations(glossary, "dog x y") == ["Hund", "y", "1"]
     assert [str(one.message) for one in found] == [
         f"{path}, line 3: 'dog' is to be 'Köter', and before 'Hund', which counts",
@@ -140,12 +145,15 @@ def test_a_term_with_two_translations(tmp_path: Path) -> None:
     ]
 
 
-DEEPL = "dog,Hund,en,de\n" + '"Mr. ""X"", PhD",Herr X,EN,DE\n'
 EXPORTED = {
     "two languages": "Entry ID;Note;English;German;German info\n1;;dog;Hund;m\n2;a pet;cat;;\n\n3;;hot dog;Wurst;f\n",
     "source and target": '"context","source","target"\n"a, b","dog","Hund"\n"","hot dog","Wurst"\n',
     "with tabs": 'Term\tTranslation\tPart of speech\n"dog"\tHund\tnoun\nhot dog\tWurst\n',
     "by the codes of many": "id|de-DE|fr|en_US\n1|Hund|chien|dog\n2|Wurst||hot dog\n",
+    "the other way round": "de,en\nHund,dog\nWurst,hot dog\n",
+    "of several regions": "en,de-AT,de\ndog,Hunderl,Hund\nhot dog,Würstel,Wurst\n",
+    "of Excel": 'sep=;\nterm;translation\ndog;Hund\n"hot\ndog";Wurst\n',
+    "with separators in quotes": '"source";"a, b, c";"target"\n"dog";;"Hund"\n"hot dog";;"Wurst"\n',
 }
 
 
@@ -154,36 +162,50 @@ EXPORTED = {
 def test_what_programs_export(tmp_path: Path, text: str, mark: str) -> None:
     """With quotes, a byte order mark, and a header that says which columns count."""
     (path := tmp_path / "terms").write_bytes((mark + text).replace("\n", "\r\n").encode())
-    glossary = read_glossary(path, languages=("en", "de"))
+    with pytest.warns(InputWarning, match="terms, line [12]: a header; terms and their translations are in the col"):
+        glossary = read_glossary(path, EN_DE)
     assert translations(glossary, "dog, cat, hot dog, id, term, source, English") == ["Hund", "Wurst"]
 
 
-def test_exported_without_a_header(tmp_path: Path) -> None:
-    (path := tmp_path / "terms.csv").write_text(f"# terms, of DeepL\n{DEEPL}")
-    assert translations(read_glossary(path), 'dog, Mr. "X", PhD') == ["Hund", "Herr X"]
-    path.write_text("in it\tdarin\nno, it is\tnein\n")
-    assert translations(read_glossary(path), "in it; no, it is") == ["darin", "nein"]
+def test_words_that_are_codes_of_other_languages_are_no_header(tmp_path: Path) -> None:
+    """Only what names the languages of the model is one, and that is said."""
+    (path := tmp_path / "terms").write_text("it\tes\nher\tsie\n")
+    assert translations(read_glossary(path, EN_DE), "it, her") == ["es", "sie"]
+    with pytest.warns(InputWarning, match="line 1: a header; terms and their translations are in the columns 'it' and"):
+        assert translations(read_glossary(path, ("it", "es")), "it, her") == ["sie"]
+    path.write_text("gsw;de\nGrüezi;Guten Tag\n")  # of a language without a name here
+    with pytest.warns(InputWarning, match="a header"):
+        assert translations(read_glossary(path, ("de", "gsw")), "Guten Tag") == ["Grüezi"]
 
 
-def test_a_header_that_does_not_say_which_columns(tmp_path: Path) -> None:
-    (path := tmp_path / "terms.csv").write_text("en,de,fr\ndog,Hund,chien\n")
-    with pytest.raises(
-        UserError, match="line 1: a header, of en, de, fr; expected columns of two languages, or source"
-    ):
-        read_glossary(path)
-    assert translations(read_glossary(path, languages=("en", "fr")), "dog") == ["chien"]
-    with pytest.raises(UserError, match="expected columns of en and pl, or source and target"):
-        read_glossary(path, languages=("en", "pl"))
-    path.write_text("en,de\ndog,Hund\n")
-    assert translations(read_glossary(path), "dog") == ["Hund"]
-    assert translations(read_glossary(path, languages=("de", "en")), "Hund") == ["dog"]
+def test_rows_with_their_languages(tmp_path: Path) -> None:
+    """As DeepL has them; those of others are left out."""
+    (path := tmp_path / "terms.csv").write_text(
+        '# terms, of DeepL\ndog,Hund,en,de\n"Mr. ""X"", PhD",Herr X,EN,DE\nHund,dog,de,en\ncat,chat,en,fr\n'
+    )
+    glossary = read_glossary(path, ("en-GB", "de"))
+    assert translations(glossary, 'dog, Mr. "X", PhD, Hund, cat') == ["Hund", "Herr X"]
+    with pytest.raises(UserError, match="has no terms; expected lines with a term, a tab, and its translation"):
+        read_glossary(path, ("en", "pl"))
 
 
-@pytest.mark.parametrize("text", ['"' + "a\tb\n" * 1000, '"\n' * 5, ",\n", "|||\n", "\t\n", '"",""\n'])
+def test_quotation_marks_in_a_table_with_tabs(tmp_path: Path) -> None:
+    """They are text, but for those around a whole cell."""
+    (path := tmp_path / "terms").write_text('5" disk\t5-Zoll-Diskette\n"Go" button\tTaste\n"a ""b"""\tc; d, e\n"x\ty\n')
+    glossary = read_glossary(path, EN_DE)
+    assert translations(glossary, 'a 5" disk, the "Go" button, a "b", "x') == [
+        "5-Zoll-Diskette",
+        "Taste",
+        "c; d, e",
+        "y",
+    ]
+
+
+@pytest.mark.parametrize("text", ['"' + "a,b\n" * 1000, '"\n' * 5, ",\n", "|||\n", "\t\n", '"",""\n'])
 def test_hostile_files(tmp_path: Path, text: str) -> None:
     (path := tmp_path / "terms.csv").write_text(text)
     with pytest.raises(UserError, match=str(path)):
-        read_glossary(path)
+        read_glossary(path, EN_DE)
 
 
 @pytest.mark.slow
@@ -192,7 +214,7 @@ def test_a_million_terms(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(1_000_000)))
     began = time.process_time()
-    glossary = read_glossary(path)
+    glossary = read_glossary(path, EN_DE)
     assert time.process_time() - began < 100
     began = time.process_time()
     for _ in range(1000):
