@@ -122,7 +122,7 @@ def _terms(path: Path, languages: tuple[str | None, str | None], problems: list[
         elif columns:
             cells = ["".join(row[column : column + 1]) for column in columns]
             if all(cells):
-                yield name, *cells
+                yield name, cells[0], cells[1]
         elif len(row) == 2 or _has_codes(row):
             of_row = zip(languages, row[2:], strict=False)
             if all(language is None or code_of(language) == code_of(code) for language, code in of_row):
@@ -143,8 +143,8 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
         before.append("\n" if _SEPARATOR.fullmatch(line) else line)
     has_tabs = delimiter == "\t"
     csv.field_size_limit(LONGEST_LINE)
-    quoting = csv.QUOTE_NONE if has_tabs else csv.QUOTE_MINIMAL
-    reader = csv.reader(chain(before, lines), delimiter=delimiter or ",", quoting=quoting, strict=True)
+    quotes: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if has_tabs else {"strict": True}
+    reader = csv.reader(chain(before, lines), delimiter=delimiter or ",", **quotes)
     number = 1
     try:
         for row in reader:
