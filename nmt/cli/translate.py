@@ -133,8 +133,9 @@ def parser() -> Parser:
     output.add_argument(
         "--word-scores",
         metavar="FILE",
-        help="write how sure the model is of each word, a line of JSON for each line of the output: words, as the "
-        "model has written them, scores (the log-probability of each, summed over its pieces), and that of the end",
+        help="write how sure the model is of each word, a line of JSON for each line of the output: its words, "
+        "scores (the log-probability of each, summed over its pieces; 0 for what the model was not shown), and that of "
+        "the end",
     )
     output.add_argument(
         "--flush",

@@ -117,8 +117,8 @@ class TranslationOptions(_Decoding):
         Field(strict=False, max_length=10_000),
     ] = ()
     """Words and phrases that no translation has, as whole words in whatever pieces, and also with a capital first
-    letter; nor may a prefix, a constraint or a term of the glossary have them. Within a segment, or sentence, of a line
-    that is cut into several. See `text.forbidden`."""
+    letter; nor may a prefix, a constraint or a term of the glossary have them; what is protected may. Within a segment,
+    or sentence, of a line that is cut into several. See `text.forbidden`."""
 
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
@@ -126,8 +126,8 @@ class TranslationOptions(_Decoding):
     vocabulary has a `joiner`. `finer_alignment` has the links of what pieces stand for in scripts without spaces."""
 
     word_scores: bool = False
-    """Fill in `word_scores`: the model's log-probability of each word, as it has written it. A number close to 0 means
-    that it was sure. What `replace_unknown` writes has that of the unknown word."""
+    """Fill in `word_scores`: the model's log-probability of each word. A number close to 0 means that it was sure. What
+    stands in the place of its own words, as a term or a replaced word does, has theirs; what it has not seen has 0."""
 
     alignment_step: AlignmentStep = "this"
     """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,

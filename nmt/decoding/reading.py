@@ -16,14 +16,13 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
-from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
-from nmt.decoding.text.protect import Seen, Sight, is_blank, joined_spans, overlaps, unprotected
-from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
+from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
+from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
 from nmt.errors import InputWarning, UserError, refuse
@@ -105,13 +104,17 @@ class Reader:
         requires = [
             bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
         ]
-        segments = self._cut(lines, requires, first)
+        segments = self._cut(lines, [not required for required in requires], first)
         if self.continuing is None:
             return segments
         problems: list[str] = []
         given = zip(lines, segments, prefixes, constraints, strict=True)
         for number, (line, parts, prefix, phrases) in enumerate(given, first + 1):
             name = f"line {number}" if self.numbered else excerpt(line)
+            if not parts:
+                stays = "" if self.sight.protection is None or is_blank(line) else line.strip()
+                problems += missing(prefix, phrases, stays, line=name)
+                continue
             parts[:] = self._with_required(parts, prefix, phrases, name, problems)
         refuse(problems)
         return segments
@@ -136,36 +139,28 @@ class Reader:
                 problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {line}")
         having = list(segments)
         for index, (part, contained) in enumerate(shares):
-            pieces = len(segments[index].source) if segments else 0
-            longest = longest_translation(pieces + 1, self.decoding)
-            problems += impossible(part, contained, self.continuing, line=line, blank=not segments, longest=longest)
-            if segments:
-                space = beginning.spaces()[index + 1] if part.ends else segments[index].space
-                having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
+            longest = longest_translation(len(segments[index].source) + 1, self.decoding)
+            problems += impossible(part, contained, self.continuing, line=line, longest=longest)
+            space = beginning.spaces()[index + 1] if part.ends else segments[index].space
+            having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
         return having
 
-    def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
-        """The segments of each line; one of which something is required is not without pieces, if it is not blank."""
+    def _cut(self, lines: Sequence[str], freely: Sequence[bool], first: int) -> list[list[Segment]]:
+        """The segments of each line; none of one that has nothing to translate."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
-        freely = [not required for required in requires]
-        of_lines = [self._seen(line, language, freely=one) for line, one in zip(lines, freely, strict=True)]
+        given = [(line, self._sentences(line, language), self.sight.found(line)) for line in lines]
+        of_lines = [self._seen(*one, freely=free) for one, free in zip(given, freely, strict=True)]
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []
-        for number, (line, of_line) in enumerate(of_lines, first):
+        together = zip(of_lines, given, freely, strict=True)
+        for number, ((line, of_line), (text, sentences, found), free) in enumerate(together, first):
             pieces = list(islice(ids, len(of_line)))
-            self._doubt(line.text, of_line, pieces)
-            unknown = [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]
-            required = requires[number - first]
-            if unknown:
-                known, of_known = self._seen(line.text, language, freely=freely[number - first], unknown=unknown)
-                pieces_known = source.encode_batch([seen.text for seen in of_known])
-                if any(pieces_known) or not required:
-                    line, of_line, pieces = known, of_known, pieces_known
-            if required and of_line and not any(pieces):
-                line, of_line = Line(line.text, [Sentence(line.text)]), [unprotected(line.text)]
-                pieces = [source.encode(line.text)]
-            longest = self.longest_segment
-            segments.append(segments_of(line, of_line, pieces, source, longest=longest, number=number))
+            self._doubt(text, of_line, pieces)
+            if unknown := [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]:
+                found = self.sight.found_also(text, found, unknown)
+                line, of_line = self._seen(text, sentences, found, freely=free)
+                pieces = source.encode_batch([seen.text for seen in of_line])
+            segments.append(segments_of(line, of_line, pieces, source, longest=self.longest_segment, number=number))
         return segments
 
     def _doubt(self, line: str, of_line: Sequence[Seen], pieces: Sequence[list[int]]) -> None:
@@ -182,32 +177,30 @@ class Reader:
         ]
         self.doubts.note(line, is_long=is_long, unknown="".join("".join(unknown).split()))
 
-    def _seen(
-        self, line: str, language: str | None, *, freely: bool, unknown: Sequence[Span] = ()
-    ) -> tuple[Line, list[Seen]]:
-        """The line with its sentences, or as one of them, and what the model sees of each; a blank one has none.
+    def _sentences(self, line: str, language: str | None) -> list[Sentence]:
+        """The sentences of a line, or it as one of them; none of a blank one."""
+        if language is None or is_blank(line):
+            return [] if is_blank(line) else [Sentence(line)]
+        sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
+        return [sentence for sentence in sentences if not is_blank(sentence.text)]
+
+    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found, *, freely: bool) -> tuple[Line, list[Seen]]:
+        """The line with its sentences, and what the model sees of each.
 
         No sentence ends inside a term or what is kept, and what has nothing to translate goes with its neighbor.
         """
-        if is_blank(line):
-            return Line(line), []
-        sentences = [Sentence(line)]
-        if language is not None:
-            sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
-            sentences = [sentence for sentence in sentences if not is_blank(sentence.text)]
-        kept = self.sight.kept(line, unknown)
-        whole = joined_spans([*kept, *self.sight.terms(line)]) if len(sentences) > 1 else []
+        whole = joined_spans([*found.kept, *(term[:2] for term in found.terms)]) if len(sentences) > 1 else []
         together: list[Sentence] = []
         has_words = True  # the last of them
         for sentence in sentences:
             start, stop = sentence.start, sentence.start + len(sentence.text)
-            some = self.sight.has_words(line, start, stop, kept)
+            some = self.sight.has_words(line, start, stop, found)
             if together and (overlaps(whole, (start, start)) or not (some and has_words)):
                 start, some = together.pop().start, some or has_words
             together.append(Sentence(line[start:stop], start))
             has_words = some
         bounds = [(sentence.start, sentence.start + len(sentence.text)) for sentence in together]
-        of_line = [self.sight.seen(line, *span, kept, freely=freely) for span in bounds]
+        of_line = [self.sight.seen(line, *span, found, freely=freely) for span in bounds]
         return Line(line, together), of_line
 
     @cached_property
@@ -227,6 +220,6 @@ def _code(language: str | None) -> str | None:
 
 
 def _texts(segments: Sequence[Segment]) -> list[str]:
-    """What the line has for each of its segments."""
+    """What the line has for each of its segments, of which there is one at least."""
     starts = [0, *(segment.seen.places[0] for segment in segments[1:]), None]
-    return [segments[0].line.text[start:stop] for start, stop in pairwise(starts)] if segments else []
+    return [segments[0].line.text[start:stop] for start, stop in pairwise(starts)]

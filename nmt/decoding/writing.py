@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain, compress
+from itertools import accumulate, chain, compress, pairwise
 from typing import NamedTuple
 
 import torch
@@ -54,6 +54,7 @@ from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
 _PERIODS = ".。।۔"
+UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
 
 
 class Translation(NamedTuple):
@@ -121,7 +122,7 @@ class Writer:
         length = len(pieces)
         while length and pieces[length - 1].strip(WORD_START) in ("", *_PERIODS):
             length -= 1
-        return hypothesis._replace(tokens=hypothesis.tokens[:length], totals=hypothesis.totals[:length])
+        return _of_tokens(hypothesis, [place < length for place in range(len(pieces))])
 
     def _with_own_placeholders(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis without the placeholders that it does not have as often as its source, where none is required.
@@ -136,9 +137,7 @@ class Writer:
         wrong -= set(segment.required)
         if not wrong & counts.keys():
             return hypothesis
-        stays = [token not in wrong for token in tokens]
-        totals = list(compress(hypothesis.totals, stays))
-        return hypothesis._replace(tokens=list(compress(tokens, stays)), totals=totals)
+        return _of_tokens(hypothesis, [token not in wrong for token in tokens])
 
     def _nothing(self, line: str) -> Translation:
         """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""
@@ -234,7 +233,8 @@ class Writer:
                     kept.append(places(1)[word])
             tags += [("", "")] * (len(marks) - len(tags))
             replaced = pieces(shown, marks, tags, text, links, fixed=required)
-            if self.forbidden is None or not self.forbidden.found_in("".join(part.text for part in replaced)):
+            own = (UNSEEN if part.mark is not None and tags[part.mark][0] else part.text for part in replaced)
+            if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
         found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
         if self.options.word_scores:
@@ -289,6 +289,14 @@ class Writer:
         alignments = [part.alignment for part in parts if part.alignment is not None]
         finer = [part.finer for part in parts if part.finer is not None]
         return _aligned(translation, joined(alignments), joined(finer)) if alignments else translation
+
+
+def _of_tokens(hypothesis: Hypothesis, stays: Sequence[bool]) -> Hypothesis:
+    """The hypothesis of the tokens that stay, and of what the model says of them and of the end."""
+    each = [total - before for before, total in pairwise([0.0, *hypothesis.totals])]
+    end = hypothesis.log_probability - sum(each)
+    *totals, total = accumulate([*compress(each, stays), end])
+    return hypothesis._replace(tokens=list(compress(hypothesis.tokens, stays)), totals=totals, log_probability=total)
 
 
 def _joined_text(parts: Sequence[Written]) -> str:

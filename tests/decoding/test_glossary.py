@@ -108,6 +108,27 @@ def test_a_term_inside_what_is_kept_is_a_part_of_it(translator: Translator) -> N
         assert text.count(kept) == 1
 
 
+@pytest.mark.parametrize(
+    ("line", "term"),
+    [
+        ("1. FC a dog", "1. FC"),
+        ("a dog 24/7", "24/7"),
+        ("24/7", "24/7"),
+        ("a dog at www.example.com now", "at www.example.com"),
+        ("a dog {x} → {y}", "→"),
+        ("a man sees 12 dogs", "12 dogs"),
+        ("a man 3.5 → 4", "→ 4"),
+        ("a ☃ dog", "☃"),
+    ],
+)
+def test_a_term_is_the_user_s_word_before_that_of_a_pattern(translator: Translator, line: str, term: str) -> None:
+    protect = ["placeholders", "addresses", "symbols", "numbers"]
+    (text,) = texts(translator, [line], Glossary({term: "Übergröße"}), protect=protect)
+    assert text.count("Übergröße") == 1
+    assert term not in text
+    assert all(text.count(kept) == 1 for kept in ("{x}", "{y}", "3.5") if kept in line)
+
+
 @pytest.mark.parametrize("line", ["dog ", "dog {x} runs dog", "{x} dog", "the dog {x} dog runs {y} dog"])
 def test_word_scores_and_alignments_with_terms(translator: Translator, line: str) -> None:
     """What a term has taken the place of counts for it: the sum stays."""

@@ -1,7 +1,10 @@
 """What a model does not see, and what stands in its translation all the same, whatever it writes."""
 
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import PROTECTED, DecodingConfig
 from nmt.data.placeholders import PLACEHOLDERS
 from nmt.decoding.text import protect
-from nmt.decoding.text.protect import Protection
+from nmt.decoding.text.protect import Protection, Sight, joined_spans
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from tests.known_model import save_known_model
@@ -45,7 +48,7 @@ def test_the_sets_are_those_of_the_configuration() -> None:
 
 
 def kept(line: str, *patterns: str) -> list[str]:
-    return [line[start:stop] for start, stop in Protection(patterns or SETS[:3]).spans(line)]
+    return [line[start:stop] for start, stop in joined_spans(Protection(patterns or SETS[:3]).spans(line), line)]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,14 @@ def test_a_pattern_that_takes_too_long(
         list(translator.translate(lines, options))
 
 
-SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b>", "☃", "Łódź", "{{ x. Y }}")
+def test_the_time_for_patterns_is_that_of_all_matches_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protect, "time", SimpleNamespace(monotonic=partial(next, count(0.0, 0.1))))
+    assert len(Protection(["a", "b"]).spans("a b", 1.0)) == 2
+    with pytest.raises(UserError, match=r"^the pattern 'b' takes more than 1 s"):
+        Protection(["a", "b"]).spans("a b" * 6, 1.0)
+
+
+SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b>", "⟦1⟧", "☃", "Łódź", "{{ x. Y }}")
 WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "\u00ad")
 
 
@@ -152,7 +162,7 @@ def test_everything_stands_in_the_translation_once(
         pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
     options = TranslationOptions(split_sentences=split, alignments=aligns, beam_size=2, word_scores=True)
     [[best]] = translator.translate([line], options)
-    assert "⟦" not in best.text
+    assert best.text.count("⟦") == line.count("⟦")
     assert best.word_scores is not None
     assert best.word_scores.words == best.text.split()
     for span in SPANS:
@@ -194,6 +204,35 @@ def test_what_has_nothing_to_translate_stays(translator: Translator, line: str) 
         [[best]] = translator.translate([line], options)
         assert best.text == line
         assert best.score == 0.0
+
+
+@pytest.mark.parametrize("line", ["42", "---", "{name}"])
+def test_what_is_required_of_a_line_that_stays(translator: Translator, line: str) -> None:
+    """It may say what stands there; nothing is invented around it."""
+    [[best]] = translator.translate([line], prefixes=[line[0]], constraints=[f"{line[1]}\t{line}"])
+    assert best.text == line
+    with pytest.raises(UserError) as error:
+        list(translator.translate([line], prefixes=["two"], constraints=["dog"]))
+    assert error.value.messages == (
+        f"line 1 stays {line!r} and has a prefix, 'two'; do the files go together?",
+        f"line 1 stays {line!r} and has constraints, 'dog'; do the files go together?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "is_so"),
+    [
+        ("DIE STRAßE", True),
+        ("Nº 5 IN ŁÓDŹ, ПʼЯТЬ", True),
+        ("DIE STRAßEn", False),
+        ("我喜欢 NASA", False),
+        ("123 45 %", False),
+    ],
+)
+def test_what_is_in_capitals(translator: Translator, line: str, is_so: bool) -> None:
+    """ß has no capital of one character; a script without capitals is in none."""
+    sight = Sight(translator.vocabularies.source, Protection(["placeholders"]))
+    assert sight.seen(line, 0, len(line), sight.found(line)).in_capitals == is_so
 
 
 def texts(translator: Translator, *lines: str, **options: object) -> list[str]:
@@ -239,6 +278,8 @@ def test_a_title_in_capitals_gets_no_period(tmp_path: Path, line: str, expected:
     assert best.text == expected
     assert best.word_scores is not None
     assert best.word_scores.words == expected.split()
+    scores = [score for score in (*best.word_scores.scores, best.word_scores.end) if score]
+    assert scores == pytest.approx([scores[0]] * len(scores), rel=0.1)  # as sure of all; 0 for {x}
     assert best.alignment is not None
     assert best.alignment[:2] == [(0, 0), (1, 1)]
     assert max(place for _, place in best.alignment) < len(expected.split())

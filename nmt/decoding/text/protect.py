@@ -7,11 +7,10 @@ It knows text and what a vocabulary spells; it knows no models.
 """
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Sequence
-from functools import cached_property, partial
-from itertools import filterfalse
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import regex
 
@@ -19,12 +18,13 @@ from nmt.data.corpus import excerpt
 from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, Span
-from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.glossary import Glossary, Occurrence
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
 
+Place = TypeVar("Place", Span, Occurrence)
 SECONDS, SECONDS_A_LINE = 1.0, 0.01
 """How long the user's patterns may look at a text: so long, and so much longer for each line."""
 
@@ -63,6 +63,7 @@ _BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
+_WITHOUT_CASE = regex.compile(r"(?V1)[\p{Lo}--[ªº]]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
@@ -86,7 +87,7 @@ class Seen(NamedTuple):
     places: Sequence[int]  # of each of its characters in the line
     marks: Sequence[Mark] = ()  # what is kept, perhaps as a placeholder, and terms of a glossary, by characters of it
     kept: Sequence[Span] = ()  # what each mark stands for in the line
-    in_capitals: bool = False  # whether the line has it in capitals
+    in_capitals: bool = False  # whether its translation is written in capitals, as the line has it
 
     def span(self, start: int, stop: int) -> Span:
         """The characters [start, stop) in the line, without white space before them, behind which something is kept."""
@@ -119,10 +120,11 @@ class Seen(NamedTuple):
         )
 
 
-def unprotected(line: str, start: int = 0, stop: int | None = None) -> Seen:
-    """The characters [start, stop) of a line as they are."""
-    text = line[start:stop]
-    return Seen(text, range(start, start + len(text)))
+class Found(NamedTuple):
+    """What a line has besides text: not overlapping, each in order."""
+
+    kept: Sequence[Span]  # what the model does not see
+    terms: Sequence[Occurrence] = ()  # of the glossary; one that is a part of what is kept is none
 
 
 class Protection:
@@ -140,9 +142,10 @@ class Protection:
         """What is kept of a line: not overlapping, in order, with the brackets and the parts of words around it.
 
         Of what the sets match, all but symbols that the model has learned, which are `known`. Raises SlowPattern where
-        one of the user's takes more than `seconds`.
+        those of the user's take more than `seconds` together.
         """
         found: list[Span] = []
+        began = time.monotonic()
         for match in self._sets.finditer(line) if self._sets else ():
             start, stop = match.span()
             if match[0] in known:
@@ -152,15 +155,19 @@ class Protection:
             found.append(_grown(line, start, stop, with_words=match.lastgroup in ("placeholders", "addresses")))
         for pattern in self.own:
             try:
-                spans = [match.span() for match in pattern.finditer(line, timeout=max(seconds, 1e-6))]
+                left = max(seconds - (time.monotonic() - began), 1e-6)
+                for match in pattern.finditer(line, timeout=left):
+                    start, stop = _stripped(line, *match.span())
+                    if start < stop:
+                        found.append(_grown(line, start, stop, with_words=False))
+                    if time.monotonic() - began > seconds:  # the time-out is that of each match
+                        raise TimeoutError
             except TimeoutError:
                 raise SlowPattern(
                     f"the pattern {pattern.pattern!r} takes more than {SECONDS:g} s, for {excerpt(line)} or together "
                     "with lines before: what may be repeated in it repeats something itself"
                 ) from None
-            bounds = [(start, stop) for start, stop in (_stripped(line, *span) for span in spans) if start < stop]
-            found += [_grown(line, *span, with_words=False) for span in bounds]
-        return joined_spans(found, line)
+        return joined_spans(found)
 
 
 def _stripped(line: str, start: int, stop: int) -> Span:
@@ -223,49 +230,57 @@ class Sight:
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
         self.placeholders = PLACEHOLDERS[: len(subwords.placeholders)]
+        self._placeholder = regex.compile("|".join(map(regex.escape, self.placeholders)))
 
     @cached_property
     def _known(self) -> frozenset[str]:
         """The characters of the vocabulary."""
         return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
 
-    def kept(self, line: str, unknown: Sequence[Span] = ()) -> list[Span]:
-        """What a line has that is kept, with what is `unknown` and no term; not overlapping, and in order."""
+    def found(self, line: str) -> Found:
+        """What is kept of a line, placeholders of the model's own too, and the terms in it.
+
+        A term that is no part of what a pattern finds, as 24/7 is not, but perhaps has it in it, is the user's word.
+        """
+        terms = self.glossary.occurrences(line) if self.glossary is not None else []
         if self.protection is None:
-            return []
-        is_term = partial(overlaps, self.terms(line) if unknown else ())
+            return Found((), terms)
         began = time.monotonic()
-        protected = self.protection.spans(line, self._seconds, known=self.subwords.symbols)
+        spans = self.protection.spans(line, self._seconds, known=self.subwords.symbols)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
-        return joined_spans([*protected, *filterfalse(is_term, unknown)], line)
+        own = [match.span() for match in self._placeholder.finditer(line)] if self.placeholders else []
+        spans = joined_spans([*spans, *own])
+        terms = [term for term in terms if not _is_part(spans, term[:2])]
+        return Found(_without(terms, joined_spans(spans, line), line), terms)
 
-    def terms(self, line: str) -> list[Span]:
-        """Where the terms of the glossary are."""
-        return [term[:2] for term in self.glossary.occurrences(line)] if self.glossary is not None else []
+    def found_also(self, line: str, found: Found, unknown: Sequence[Span]) -> Found:
+        """What was found of a line, and what is `unknown` of it, which is kept too."""
+        return found._replace(kept=_without(found.terms, joined_spans([*found.kept, *unknown], line), line))
 
-    def has_words(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> bool:
-        """Whether there is something to translate in the characters [start, stop) of a line of which this is `kept`."""
-        if self.protection is None:
+    def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
+        """Whether there is something to translate in the characters [start, stop) of a line."""
+        if self.protection is None or _inside(found.terms, start, stop):
             return True
-        return any(_LETTER.search(line, *span) for span in _between(_inside(kept, start, stop), start, stop))
+        return any(_LETTER.search(line, *span) for span in _between(_inside(found.kept, start, stop), start, stop))
 
-    def seen(self, line: str, start: int, stop: int, kept: Sequence[Span], *, freely: bool = True) -> Seen:
-        """The sentence [start, stop) of a line of which this is `kept`.
+    def seen(self, line: str, start: int, stop: int, found: Found, *, freely: bool = True) -> Seen:
+        """The sentence [start, stop) of a line in which this was found.
 
-        `freely`: capitals are shown as a sentence, and placeholders that the model knows for what is kept.
+        `freely`: nothing is required, so that capitals are written in capitals, and what is kept is shown as
+        placeholders that the model knows.
         """
+        terms = _inside(found.terms, start, stop)
         if self.protection is None:
-            return self._with_terms(unprotected(line, start, stop))
-        if not self.has_words(line, start, stop, kept):
+            return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
+        if not self.has_words(line, start, stop, found):
             return Seen("", (), (), [(start, stop)])
-        kept = _inside(kept, start, stop)
+        kept = _inside(found.kept, start, stop)
         if self.protection.around:
-            kept = joined_spans([*kept, *_around(line, start, stop)], line)
-        placeholders = [one for one in self.placeholders if freely and one not in line]
-        seen = self._with_terms(self._shown(line, start, stop, kept, placeholders))
-        if freely and seen.text.isupper() and sum(map(str.isalpha, seen.text)) >= CAPITALS:
-            return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
+            kept = _without(terms, joined_spans([*kept, *_around(line, start, stop)], line), line)
+        seen = _with_terms(self._shown(line, start, stop, kept, self.placeholders if freely else ()), terms)
+        if _is_in_capitals(seen.text):
+            return seen._replace(text=self._as_sentence(seen.text), in_capitals=freely)
         return seen
 
     def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
@@ -288,7 +303,7 @@ class Sight:
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span], placeholders: Sequence[str]) -> Seen:
         """The sentence without what is kept, and with marks, or placeholders while there are any, where it was."""
         if not kept and not _INVISIBLE.search(line, start, stop):
-            return unprotected(line, start, stop)
+            return Seen(line[start:stop], range(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
@@ -355,21 +370,44 @@ class Sight:
         symbols = [rf"(?<!\S){regex.escape(symbol)}(?!\S)" for symbol in self.subwords.symbols]
         return regex.sub("|".join([*symbols, _LETTERS.pattern]), usual, text)
 
-    def _with_terms(self, seen: Seen) -> Seen:
-        """The sentence with marks for the terms of the glossary."""
-        if self.glossary is None:
-            return seen
-        placeholders = seen.terms()
-        terms = [one for one in self.glossary.occurrences(seen.text) if not overlaps(placeholders, one[:2])]
-        marks = [Mark(term.start, term.stop, instead=term.translation) for term in terms]
-        kept = [seen.span(term.start, term.stop) for term in terms]
-        both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
-        return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
+
+def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
+    """The sentence with marks for the terms of its part of the line."""
+    bounds = [(bisect_left(seen.places, term.start), bisect_left(seen.places, term.stop)) for term in terms]
+    marks = [Mark(*span, instead=term.translation) for span, term in zip(bounds, terms, strict=True)]
+    kept = [term[:2] for term in terms]
+    both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
+    return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
 
 
-def _inside(kept: Sequence[Span], start: int, stop: int) -> Sequence[Span]:
+def _is_in_capitals(text: str) -> bool:
+    """Whether all letters, of which there are CAPITALS, are capitals, or have none of one character, as ß."""
+    if _WITHOUT_CASE.search(text) or sum(map(str.isalpha, text)) < CAPITALS or text.lower() == text:
+        return False
+    return all(character == (upper := character.upper()) or len(upper) > 1 for character in text)
+
+
+def _is_part(spans: Sequence[Span], other: Span) -> bool:
+    """Whether one of the spans, which are in order, has another one and more."""
+    place = bisect_right(spans, other[0], key=lambda span: span[0]) - 1
+    return place >= 0 and other[1] <= spans[place][1] and spans[place] != other
+
+
+def _without(terms: Sequence[Occurrence], spans: Iterable[Span], line: str) -> list[Span]:
+    """The spans of a line without what of them is terms'."""
+    parts: list[Span] = []
+    for start, stop in spans:
+        first = bisect_right(terms, start, key=lambda term: term.stop)
+        last = bisect_left(terms, stop, key=lambda term: term.start)
+        left = _between([term[:2] for term in terms[first:last]], start, stop)
+        parts += (_stripped(line, *part) for part in left)
+    return [(start, stop) for start, stop in parts if start < stop]
+
+
+def _inside(places: Sequence[Place], start: int, stop: int) -> Sequence[Place]:
     """Those that begin among the characters [start, stop)."""
-    return kept[bisect_left(kept, (start,)) : bisect_left(kept, (stop,))]
+    first, last = (bisect_left(places, bound, key=lambda place: place[0]) for bound in (start, stop))
+    return places[first:last]
 
 
 def overlaps(spans: Sequence[Span], other: Span) -> bool:

@@ -115,19 +115,16 @@ def impossible(
     continuing: Tensor | None,
     *,
     line: str,
-    blank: bool,
     longest: int,
 ) -> list[str]:
     """Why the translation of a line cannot begin with its prefix, or contain its phrases.
 
     `continuing`: the `word_continuations`, which only phrases need. `line`: what messages call the line, such as
-    "line 3". `blank`: whether it is. `longest`: the most tokens of its translation, END counted.
+    "line 3". `longest`: the most tokens of its translation, END counted.
     """
     room = longest - 1 - len(prefix.tokens)
     problems = []
-    if prefix.text and blank:
-        problems.append(f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?")
-    elif prefix.text and not prefix.tokens:
+    if prefix.text and not prefix.tokens:
         problems.append(
             f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
         )
@@ -136,16 +133,13 @@ def impossible(
             f"the prefix of {line} has {counted(len(prefix.tokens), 'piece')}, and the line's translation at most "
             f"{longest - 1}; shorten it, or raise max_length_extra"
         )
-    if phrases and blank:
-        shown = ", ".join(repr(phrase.text) for phrase in phrases)
-        problems.append(f"{line} is blank and has constraints, {shown}; do the files go together?")
     for phrase in phrases:
         if not phrase.is_writable:
             problems.append(
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
             )
-    if not phrases or blank or room < 0:
+    if not phrases or room < 0:
         return problems
     assert continuing is not None
     written = [phrase for phrase in phrases if phrase.tokens]
@@ -162,4 +156,15 @@ def impossible(
             f"the constraints of {line} need {counted(needed, 'piece')}{after}, and the line's translation has at most "
             f"{room}; shorten them, or raise max_length_extra"
         )
+    return problems
+
+
+def missing(prefix: str, constraints: str, stays: str, *, line: str) -> list[str]:
+    """Why a line that `stays` as it is, such as 42 or a blank one, cannot have its prefix, or its phrases."""
+    what = f"{line} stays {stays!r} and has" if stays else f"{line} is blank and has"
+    begins = stays.startswith(prefix.strip())
+    problems = [] if begins else [f"{what} a prefix, {prefix.strip()!r}; do the files go together?"]
+    phrases = (" ".join(text.split()) for text in constraints.split("\t"))
+    if lacking := [repr(phrase) for phrase in phrases if phrase not in stays]:
+        problems.append(f"{what} constraints, {', '.join(lacking)}; do the files go together?")
     return problems

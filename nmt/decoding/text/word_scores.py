@@ -16,7 +16,10 @@ DECIMALS = 4  # in JSON
 
 
 class WordScores(NamedTuple):
-    """The log-probability of each word of a translation, in nats; with that of its ends they sum up to its own."""
+    """The log-probability of each word of a translation, in nats; with that of its ends they sum up to its own.
+
+    What the model wrote and the text does not have, as the period of a title, counts nowhere.
+    """
 
     words: list[str]
     scores: list[float]

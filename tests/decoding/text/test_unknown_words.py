@@ -377,6 +377,9 @@ def test_a_text_that_would_have_something_forbidden_keeps_its_unknown_words(mode
     translator = diagonal(models["bpe"])
     assert translated(translator, ["the X1 dog"], replace_unknown={"X1": "red"}, forbidden=["red dog"]) == ["the ⁇ dog"]
     assert translated(translator, ["the X1 dog"], replace_unknown={"X1": "red"}, forbidden=["blue"]) == ["the red dog"]
+    kept = ["the X1 man ann@dog.org"]  # of which the dog is the source's, not the model's
+    (best,) = next(translate(translator, kept, replace_unknown={"X1": "red"}, forbidden=["dog"]))
+    assert best.text == "the red man ann@dog.org"
 
 
 def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None:
