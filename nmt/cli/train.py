@@ -55,7 +55,11 @@ def parser() -> Parser:
         help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
     )
     made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
-    made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
+    made.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the run in the folder, also a finished one that is now to be longer; start it if there is none",
+    )
     made.add_argument(
         "--overwrite",
         action="store_true",

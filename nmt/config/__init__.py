@@ -5,28 +5,29 @@ from nmt.config.key_checks import checked_value
 from nmt.config.loading import (
     Check,
     Loaded,
-    differences,
     dump_config,
     load_config,
-    moved_files,
     parse_config,
     read_config,
 )
 from nmt.config.problems import Problem
+from nmt.config.resuming import Continuation, continuation, differences, with_length
 from nmt.config.schema import Config, ModelConfig
 
 __all__ = [
     "Check",
     "Config",
+    "Continuation",
     "Loaded",
     "ModelConfig",
     "Problem",
     "checked_value",
+    "continuation",
     "differences",
     "dump_config",
     "json_schema",
     "load_config",
-    "moved_files",
     "parse_config",
     "read_config",
+    "with_length",
 ]

@@ -125,46 +125,6 @@ def dump_config(config: Config) -> str:
     return write_yaml(config.model_dump(mode="json"))
 
 
-def differences(old: Config, new: Config) -> list[str]:
-    """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
-    before, after = (_leaves(config.model_dump(mode="json")) for config in (old, new))
-    differing = _differing(before, after)
-    return [f"{dotted(path)}: {_value_in(before, path)} there, {_value_in(after, path)} here" for path in differing]
-
-
-def moved_files(old: Config, new: Config) -> list[str] | None:
-    """The keys of files that have other paths, where no other keys differ; None where others do.
-
-    A cache may be anywhere, for what it lacks is made again.
-    """
-    before, after = (_leaves(config.model_dump()) for config in (old, new))
-    paths = [path for path in _differing(before, after) if path != ("data", "cache_folder")]
-    if not all(isinstance(leaves.get(path), Path) for path in paths for leaves in (before, after)):
-        return None
-    return [dotted(path) for path in paths]
-
-
-def _leaves(tree: Any, path: KeyPath = ()) -> dict[KeyPath, Any]:
-    """Every value that is no section or list, or an empty one, by its path."""
-    if not isinstance(tree, dict | list) or not tree:
-        return {path: tree}
-    leaves: dict[KeyPath, Any] = {}
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        leaves |= _leaves(value, (*path, key))
-    return leaves
-
-
-def _differing(before: dict[KeyPath, Any], after: dict[KeyPath, Any]) -> list[KeyPath]:
-    absent = object()
-    return [path for path in {**before, **after} if before.get(path, absent) != after.get(path, absent)]
-
-
-def _value_in(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
-    if path in leaves:
-        return in_words(leaves[path])
-    return "given" if any(other[: len(path)] == path for other in leaves) else "absent"
-
-
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:

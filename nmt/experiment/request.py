@@ -11,7 +11,7 @@ from textwrap import shorten
 
 import torch
 
-from nmt.config import Config, Loaded, Problem, moved_files, read_config
+from nmt.config import Config, Loaded, Problem, continuation, read_config
 from nmt.config.contradictions import contradictions
 from nmt.config.problems import problem_at
 from nmt.config.schema import ParallelFiles
@@ -100,7 +100,8 @@ def _completed(loaded: Loaded, origin: Origin | None, source: "_Source", folder:
     if origin is not None:
         config, differing = inherited(config, origin)
     before = begun_with(folder) if goes_on else None
-    is_begun = before is not None and moved_files(before, config) is not None
+    now = None if before is None else continuation(before, config)
+    is_begun = now is not None and not now.obstacles and not now.lengthened
     if not is_begun:
         sources.refuse(differing)
     problems = [] if is_begun else contradictions(config)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, moved_files, parse_config
+from nmt.config import Config, continuation, dump_config, parse_config, with_length
 from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
 from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically
@@ -65,7 +65,7 @@ class RunFolder:
         self.state_path, self.previous_state_path = path / STATE, path / PREVIOUS_STATE
         self.best_path = path / BEST
         self.origin_path = path / ORIGIN  # a copy of the model that the run started from, where it is a fine-tuning
-        self.config: Config | None = None  # that a run which is resumed began with; its files may be elsewhere now
+        self.config: Config | None = None  # of a run that is resumed: its own paths, the length asked for now
         self.warnings: list[str] = []  # for the log
         self._lock = lock
         self._is_new = is_new
@@ -186,23 +186,23 @@ class RunFolder:
                 f"{self.config_path}: gone or damaged, so that the run cannot be resumed; put it back, give another "
                 "--output, or --overwrite to remove that run"
             )
-        if resume and (moved := moved_files(saved, start.config)) is not None:
-            self.config = saved
-            if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # which the model has learned
-                files = f"files at other paths, which must be the same as before: {', '.join(read)}"
-                self.warnings.append(f"{self.path}: resumed with {files}")
-        elif changes := differences(saved, start.config):
-            is_other = start.origin is None and any(change.startswith(("model.", "subwords.")) for change in changes)
+        moved, _, obstacles = continuation(saved, start.config)
+        if obstacles:
+            is_other = start.origin is None and any(line.startswith(("model.", "subwords.")) for line in obstacles)
             gone = f", put {self.origin_path} back if it started from that model" if is_other else ""
             raise UserError(
                 f"{self.path}: holds a run of another configuration; undo the changes to resume it{gone}, give another "
-                "--output, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(changes)
+                "--output, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(obstacles)
             )
-        else:
+        if not resume:
             raise UserError(
                 f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
                 "--output, or --overwrite to remove that run"
             )
+        self.config = with_length(saved, start.config)
+        if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # which the model has learned
+            files = f"files at other paths, which must be the same as before: {', '.join(read)}"
+            self.warnings.append(f"{self.path}: resumed with {files}")
 
     def _check_origin(self, origin: Path | None) -> None:
         """Raise UserError unless the run started from `origin`; None: any origin will do."""

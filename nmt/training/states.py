@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nmt.config import Config, differences, dump_config, moved_files, parse_config
+from nmt.config import Config, continuation, dump_config, parse_config
 from nmt.errors import DamagedFile, UserError, counted
-from nmt.files import copy_atomically, rename
+from nmt.files import copy_atomically, rename, written_atomically
+from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import out_of_memory
 from nmt.ops.products import onednn_is_exact
@@ -34,7 +35,7 @@ from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.update import chosen_computing
 
 KIND = "training state"
-NUMBERS = ("progress", "schedule", "recorded", "config", "data", "surroundings")
+NUMBERS = ("progress", "schedule", "recorded", "before_end", "config", "data", "surroundings")
 
 
 class State(NamedTuple):
@@ -80,7 +81,11 @@ def seed_process(seed: int, rank: int, update: int) -> None:
 
 @dataclass(kw_only=True, eq=False)
 class SavedStates:
-    """The states of one run. Checkpoints that either of the two needs are kept."""
+    """The states of one run. Checkpoints that either of the two needs are kept.
+
+    How a run ends (a report, a validation, and an average where none was due) changes numbers and files, but no tensor
+    of the state. So a state of the end also has the numbers from before it, from which a longer run goes on.
+    """
 
     folder: RunFolder
     config: Config
@@ -91,6 +96,7 @@ class SavedStates:
     processes: Processes
     average: MovingAverage | None = field(default=None, init=False)  # of the model's weights
     update: int | None = field(default=None, init=False)  # of the newest state
+    before_end: dict[str, Any] | None = field(default=None, init=False)  # numbers; None: the end has not begun
     _kept: set[int] = field(default_factory=set, init=False)  # the updates whose checkpoints the newest state needs
     _text: str = field(init=False)  # of the configuration
 
@@ -110,22 +116,28 @@ class SavedStates:
                 seed_process(self.config.seed, self.processes.rank, 0)
             return Progress()
         with _understood(state.path):
+            lengthened = self._checked(state)
+            if lengthened and state.numbers["before_end"] is not None:
+                state.numbers.update(state.numbers["before_end"], before_end=None)
             progress = self._resumed(state, log)
-        self.update, self._kept = progress.update, progress.kept(self.config.training)
+        self.update, self._kept = progress.update, self._needed(progress)
         log(f"resuming after update {progress.update:,}")
-        if self.processes.is_first and progress.finished is not None:
-            self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
-        if self.processes.is_first and progress.best and not self.folder.best_path.exists():
-            checkpoint = self.folder.checkpoint_path(progress.best[0].update)
-            if checkpoint.exists() and (progress.finished is None or self.config.training.average_best == 0):
-                copy_atomically(checkpoint, self.folder.best_path)
-                log(f"warning: {self.folder.best_path}: was gone; restored from {checkpoint}")
+        if self.processes.is_first:
+            if progress.best:
+                self._restore_best(progress, is_lengthened=bool(lengthened), log=log)
+            if progress.finished is not None:
+                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
+            if lengthened:
+                log(f"lengthened: {'; '.join(lengthened)}")
+                with written_atomically(self.folder.config_path) as file:
+                    file.write(self._text)
         return progress
 
-    def _resumed(self, state: State, log: Log) -> Progress:
-        config, rank = parse_config(state.numbers["config"]), self.processes.rank
-        if moved_files(config, self.config) is None:
-            changes = "\n  ".join(differences(config, self.config))
+    def _checked(self, state: State) -> list[str]:
+        """What makes the run longer than it was in `state`. Raises UserError for another configuration or data."""
+        _, lengthened, obstacles = continuation(parse_config(state.numbers["config"]), self.config)
+        if obstacles:
+            changes = "\n  ".join(obstacles)
             raise UserError(
                 f"{state.path}: belongs to a run of another configuration; put the state of this run back, or give "
                 f"another --output. The differences:\n  {changes}"
@@ -135,8 +147,27 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
+        return lengthened
+
+    def _restore_best(self, progress: Progress, *, is_lengthened: bool, log: Log) -> None:
+        """Bring back the best model where it is gone, or where it is that of an end which is none any more."""
+        path, update = self.folder.best_path, progress.best[0].update
+        checkpoint = self.folder.checkpoint_path(update)
+        is_average = progress.finished is not None and self.config.training.average_best > 0
+        if checkpoint.exists() and not is_average and (is_lengthened or not path.exists()):
+            if not path.exists():
+                log(f"warning: {path}: was gone; restored from {checkpoint}")
+            copy_atomically(checkpoint, path)
+        elif is_lengthened and load_model(path).training["updates"] != update:
+            raise UserError(
+                f"{checkpoint}: gone, or not kept (training.keep_best: {self.config.training.keep_best}), so that the "
+                "run cannot be lengthened: this was its best model before its end"
+            )
+
+    def _resumed(self, state: State, log: Log) -> Progress:
+        numbers, rank = state.numbers, self.processes.rank
         self._restore(state)
-        saved, present = state.numbers["surroundings"], self._surroundings()
+        saved, present = numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved["processes"] == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
             before = counted(saved["threads"], "thread")
@@ -145,11 +176,24 @@ class SavedStates:
             if name != "threads" and saved[name] != present[name]:
                 change = f"{name} was {saved[name]} and is {present[name]}"
                 log(f"warning: {change}: the run continues, but not bit for bit")
-        progress = Progress.from_json(state.numbers["progress"])
+        self.before_end = numbers["before_end"]
+        progress = Progress.from_json(numbers["progress"])
         if rank >= saved["processes"]:
             seed_process(self.config.seed, rank, progress.update)
-        self.schedule.restore(state.numbers["schedule"])
+        self.schedule.restore(numbers["schedule"])
         return progress
+
+    def numbers(self, progress: Progress, records: Records | None) -> dict[str, Any]:
+        """How far the run has come, and what it has written in its records."""
+        recorded = {} if records is None else records.saved()
+        return {"progress": asdict(progress), "schedule": self.schedule.state(), **recorded}
+
+    def _needed(self, progress: Progress) -> set[int]:
+        """The updates whose checkpoints are kept: those of this point, and those from which a longer run goes on."""
+        kept = progress.kept(self.config.training)
+        if self.before_end is not None:
+            kept |= Progress.from_json(self.before_end["progress"]).kept(self.config.training)
+        return kept
 
     def write(self, progress: Progress, records: Records | None) -> None:
         """Write the state, and keep the one before it; to be called in all processes, the first of which has records.
@@ -157,9 +201,8 @@ class SavedStates:
         Raises Diverged when the weights or the optimizer are not finite; nothing is written then.
         """
         numbers = {
-            "progress": asdict(progress),
-            "schedule": self.schedule.state(),
-            **({} if records is None else records.saved()),
+            **self.numbers(progress, records),
+            "before_end": self.before_end,
             "config": self._text,
             "data": self.data,
             "surroundings": self._surroundings(),
@@ -173,7 +216,7 @@ class SavedStates:
         tensors, texts = self._tensors(random_states), {"numbers": json.dumps(numbers)}
         former_path = self.folder.previous_state_path
         write_tensors(self.folder.state_path, tensors, kind=KIND, texts=texts, former=former_path)
-        former, self._kept = self._kept, progress.kept(self.config.training)
+        former, self._kept = self._kept, self._needed(progress)
         self.folder.remove_checkpoints(former | self._kept)
 
     def _tensors(self, random_states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

@@ -133,6 +133,8 @@ class Trainer:
     def _between_updates(self) -> bool:
         """Validate, end training, and save where it is time to; returns whether training continues."""
         progress = self.progress
+        if self._reason_to_end() is not None:
+            self._begin_end()
         if progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
             self._validate()
         is_over = self._end_if_over()
@@ -180,7 +182,7 @@ class Trainer:
         else:
             self._skip(result)
         progress.seconds += seconds
-        if progress.update % self.settings.log_every == 0 or self._reason_to_end() is not None:
+        if progress.update % self.settings.log_every == 0:
             self._report()
 
     def _with_own_words(self, group: list[Batch | None]) -> list[Batch | None]:
@@ -301,13 +303,19 @@ class Trainer:
         self._finish(reason)
         return True
 
+    def _begin_end(self) -> None:
+        """Note the point from which a longer run would go on, and report the last updates."""
+        if self.states.before_end is None:
+            self.states.before_end = self.states.numbers(self.progress, self.records)
+        if self.progress.window.updates:
+            self._report()
+
     def _finish(self, reason: str) -> None:
         """The last line of the log, the last validation, the average of the best, and the state that says why it ends.
 
         Raises Diverged where the model is no better than at its start.
         """
-        if self.progress.window.updates:
-            self._report()
+        self._begin_end()
         if self.progress.validated != self.progress.update:
             self._validate()
         self._check_divergence(is_over=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, differences, dump_config, load_config, moved_files, parse_config
+from nmt.config import Config, continuation, differences, dump_config, load_config, parse_config
 from nmt.config.yaml_text import read_yaml
 from nmt.errors import UserError
 
@@ -111,5 +111,34 @@ MOVED = "data.train.0.source=other.en"
 def test_moved_files(load: Load, changes: list[str], keys: list[str] | None) -> None:
     """The same files at other paths make no other configuration, nor does another cache."""
     before, after = load("seed: 1"), load("seed: 1", *changes)
-    assert moved_files(before, after) == keys
-    assert moved_files(after, before) == keys
+    for moved, lengthened, obstacles in (continuation(before, after), continuation(after, before)):
+        assert not lengthened
+        assert bool(obstacles) == (keys is None)
+        assert keys is None or moved == keys
+
+
+LENGTH = "training: {max_updates: 5, max_epochs: 9, early_stopping: {patience: 3}}"
+
+
+@pytest.mark.parametrize(
+    ("change", "lengthened", "obstacle"),
+    [
+        ("training.max_updates=6", ["training.max_updates: 5 there, 6 here"], None),
+        ("training.max_updates=null", ["training.max_updates: 5 there, null here"], None),
+        ("training.early_stopping.patience=4", ["training.early_stopping.patience: 3 there, 4 here"], None),
+        ("training.max_updates=4", [], "training.max_updates: 5 there, 4 here; a run can be lengthened, but"),
+        ("training.max_epochs=8", [], "training.max_epochs: 9 there, 8 here; a run can be lengthened, but"),
+        ("training.early_stopping.metric=loss", [], "training.early_stopping.metric: 'bleu' there, 'loss' here"),
+    ],
+)
+def test_a_run_may_be_lengthened(load: Load, change: str, lengthened: list[str], obstacle: str | None) -> None:
+    result = continuation(load(LENGTH), load(LENGTH, change))
+    assert result.lengthened == lengthened
+    assert [line for line in result.obstacles if not line.startswith(obstacle or " ")] == []
+    assert bool(result.obstacles) == (obstacle is not None)
+
+
+def test_where_every_rate_depends_on_the_length(load: Load) -> None:
+    linear = "training: {max_updates: 5, schedule: {name: linear}}"
+    (obstacle,) = continuation(load(linear), load(linear, "training.max_updates=6")).obstacles
+    assert obstacle.endswith("with training.schedule: linear, every rate depends on it")

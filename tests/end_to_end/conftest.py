@@ -136,9 +136,10 @@ def assert_same_state(left: Path, right: Path) -> None:
     assert mine.tensors.keys() == theirs.tensors.keys()
     for name, tensor in mine.tensors.items():
         assert torch.equal(tensor, theirs.tensors[name]), name
-    for state in (mine, theirs):
-        del state.numbers["progress"]["seconds"], state.numbers["progress"]["window"]["seconds"]
-        del state.numbers["recorded"]  # of metrics.jsonl, times and all
+    for numbers in (mine.numbers, theirs.numbers, mine.numbers["before_end"], theirs.numbers["before_end"]):
+        if numbers is not None:
+            del numbers["progress"]["seconds"], numbers["progress"]["window"]["seconds"]
+            del numbers["recorded"]  # of metrics.jsonl, times and all
     assert mine.numbers == theirs.numbers
 
 

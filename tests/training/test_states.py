@@ -153,7 +153,7 @@ def test_the_names_in_the_file(folder: RunFolder) -> None:
     moments = {f"optimizer.{index}.{name}" for index in range(2) for name in ("step", "exp_avg", "exp_avg_sq")}
     weights = {f"{kind}.{name}" for kind in ("model", "average") for name in ("weight", "bias")}
     assert tensors.keys() == {"random.0.cpu"} | weights | moments
-    numbers = {"progress", "schedule", "recorded", "config", "data", "surroundings"}
+    numbers = {"progress", "schedule", "recorded", "before_end", "config", "data", "surroundings"}
     assert json.loads(texts["numbers"]).keys() == numbers
 
 
