@@ -6,7 +6,7 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nmt.config.allowed import NO_FAMILIES, Families, dotted
 from nmt.config.contradictions import contradictions
