@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from nmt import __version__
-from nmt.cli import align, average, curves, evaluate, init, score, serve, shortlist, synthetic, train, translate
+from nmt.cli import align, average, curves, evaluate, info, init, score, serve, shortlist, synthetic, train, translate
 from nmt.cli.common import run
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, nearest
@@ -34,6 +34,7 @@ COMMANDS = {
     score.PROGRAM: Command(score.parser, score.main, "give the probability of translations"),
     serve.PROGRAM: Command(serve.parser, serve.main, "answer requests over HTTP, and show a page"),
     shortlist.PROGRAM: Command(shortlist.parser, shortlist.main, "learn which words may translate which, to be faster"),
+    info.PROGRAM: Command(info.parser, info.main, "tell what a model is, and what of a text it lacks"),
     average.PROGRAM: Command(average.parser, average.main, "average the weights of several models"),
     synthetic.PROGRAM: Command(synthetic.parser, synthetic.main, "write the small corpus that the demo learns from"),
 }

@@ -1,0 +1,81 @@
+"""nmt-info: what a model file holds, and what of a text its vocabulary lacks."""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.cli.common import run
+from nmt.cli.options import missing
+from nmt.cli.parser import Parser, say
+from nmt.errors import refuse
+
+if TYPE_CHECKING:
+    from nmt.data.subwords import Subwords
+
+PROGRAM = "nmt-info"
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    made = Parser(
+        PROGRAM,
+        description="Tell what a model translates, how it was trained, on how much, and how it scored.",
+        epilog="Scores are those on the validation text at the update whose weights the file has.",
+    )
+    made.add_argument("--model", type=Path, metavar="PATH", help="a model file, or a run folder (its best), required")
+    made.add_argument(
+        "--input", type=Path, metavar="FILE", help="text to translate: tell which characters of it the vocabulary lacks"
+    )
+    made.add_argument("--json", action="store_true", help="write a JSON object instead of YAML")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run nmt-info; returns the exit code: 0, or 2 after a mistake of the user."""
+    return run(PROGRAM, lambda: _info(parser().parse_args(arguments)))
+
+
+def _info(options: argparse.Namespace) -> None:
+    refuse(missing({"--model PATH": (options.model, "a model file, or the folder of a run")}))
+    from nmt.config.yaml_text import write_yaml
+    from nmt.data.subwords import Subwords
+    from nmt.models.model_file import load_model, model_path
+    from nmt.text_form import source_form
+
+    path = model_path(options.model)
+    model = load_model(path)
+    data, network, form = model.config.data, model.config.model, source_form(model.training)
+    about = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "written": datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
+        "name": model.config.name,
+        "source_language": data.source_language,
+        "target_language": data.target_language,
+        "source_vocabulary": model.sizes[0],
+        "target_vocabulary": model.sizes[1],
+        "parameters": sum(weight.numel() for weight in model.weights.values()),
+        "decoder": network.decoder.type,
+        "attention": f"{network.attention.score}, {network.attention.scope}",
+        "training_pairs": None if form is None else form.counts["lines"],
+        **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
+    }
+    if options.input is not None:
+        about["unknown"] = _unknown(options.input, Subwords(model.source_subwords))
+    say(f"{json.dumps(about, ensure_ascii=False)}\n" if options.json else write_yaml(about))
+
+
+def _unknown(path: Path, subwords: "Subwords") -> dict[str, int]:
+    """The characters of a text that a vocabulary lacks, or, if it is one of words, the words, by how many lines have
+    them, most frequent first."""
+    from nmt.data.corpus import read_lines
+    from nmt.symbols import UNKNOWN
+
+    lines: Counter[str] = Counter()
+    for line in read_lines(path):
+        lines.update(set(line.split() if subwords.of_words else line))
+    return {text: count for text, count in lines.most_common() if UNKNOWN in subwords.encode(text)}
