@@ -16,6 +16,7 @@ from nmt.config.schema import (
     DecoderConfig,
     EncoderConfig,
     HalvingSchedule,
+    LinearSchedule,
     ParallelFiles,
     PlateauSchedule,
     changed,
@@ -198,8 +199,14 @@ def _rates_of_masks(part: EncoderConfig | DecoderConfig) -> list[float | None]:
 def _length_of_training(config: Config, problems: Problems) -> None:
     training = config.training
     if training.max_epochs is None and training.max_updates is None:
-        message = "neither this nor max_updates is set, so training would never end; set one or both"
-        problems.append(problem_at("training.max_epochs", message))
+        if training.early_stopping is None:
+            message = (
+                "null with neither max_epochs nor max_updates: training would never end; leave this out, or set one"
+            )
+            problems.append(problem_at("training.early_stopping", message))
+        if isinstance(training.schedule, LinearSchedule):
+            message = "linear needs max_epochs or max_updates, to fall to 0 where it ends training; set one"
+            problems.append(problem_at("training.schedule", message))
     save, validate = training.save_every, training.validate_every
     if save and save.unit == validate.unit and save.count % validate.count == 0:
         message = f"{save} has no effect: every validation saves the state too (validate_every: {validate}); remove it"

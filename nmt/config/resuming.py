@@ -13,7 +13,7 @@ from nmt.config.schema import Config, LinearSchedule
 from nmt.config.yaml_text import KeyPath
 
 _STOPPING = ("training", "early_stopping")
-_LENGTHS = {("training", "max_epochs"), ("training", "max_updates"), (*_STOPPING, "patience")}
+_LENGTHS = {("training", "max_epochs"), ("training", "max_updates"), (*_STOPPING, "patience"), (*_STOPPING, "share")}
 
 
 class Continuation(NamedTuple):

@@ -19,6 +19,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationInfo,
+    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -662,6 +663,8 @@ class EarlyStopping(Section):
     """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
     patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
+    share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """They must also be at least this share of all validations so far, so that longer trainings wait longer."""
 
 
 class Divergence(Section):
@@ -711,9 +714,11 @@ class TrainingConfig(Section):
     accumulate: Count = 1
     """Batches whose gradients are added up for one update."""
     max_epochs: Count | None = None
-    """Training ends after this many passes over the corpus."""
+    """Training ends after this many passes over the corpus; null: no limit."""
     max_updates: Count | None = None
-    """Training ends after this many updates."""
+    """Training ends after this many updates; null: no limit. Without this, max_epochs, and early_stopping,
+    validate_every is 500 updates, and early_stopping {share: 0.25} of the validation's metric: training ends once its
+    last quarter, and at least 2,500 updates, have brought nothing better."""
     validate_every: Interval = Interval("1 epoch")
     """When to validate: "1 epoch", or a number of updates."""
     validation: ValidationConfig = ValidationConfig()
@@ -768,6 +773,18 @@ class TrainingConfig(Section):
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     """The type that the large matrix products of training are rounded to. auto: bfloat16 where the device has
     instructions for it. Validation always uses float32."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_length(cls, section: Any) -> Any:
+        """Without any key that ends it, training ends when validation finds nothing better, whatever the corpus."""
+        if not isinstance(section, dict) or "early_stopping" in section:
+            return section
+        if any(section.get(key) is not None for key in ("max_epochs", "max_updates")):
+            return section
+        validation = section.get("validation")
+        metric = {"metric": validation["metric"]} if isinstance(validation, dict) and "metric" in validation else {}
+        return {"validate_every": "500 updates", **section, "early_stopping": {"share": 0.25, **metric}}
 
 
 class DecodingConfig(Section):

@@ -101,6 +101,8 @@ def _time(trainer: Trainer, plan: Sequence[Indices]) -> str:
     if settings.max_epochs is not None:
         limits.append(settings.max_epochs * len(updates))
     of_update = seconds / measured * float(positions.sum()) / len(updates)
+    if not limits:
+        return f"about {_about(1000 * of_update)} for 1,000 updates, without validation; early stopping ends training"
     early = "" if settings.early_stopping is None else ", or fewer if it stops early"
     return f"about {_about(of_update * min(limits))} for {counted(min(limits), 'update')}{early}, without validation"
 

@@ -74,6 +74,7 @@ class Progress:
     rate: float = 0.0  # the learning rate of the last update
     seconds: float = 0.0  # of training and validation, over all sittings
     validated: int = -1  # the update of the last validation
+    validations: int = 0
     best: list[Scored] = field(default_factory=list)  # best first
     last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
     stopping_best: float | None = None  # early stopping: the best value, the loss with it, and validations since
@@ -99,6 +100,7 @@ class Progress:
         Among equal values the one with the lowest loss is the best, and then the earliest.
         """
         self.validated = self.update
+        self.validations += 1
         is_best = self._rank(_found(metrics, config.validation.metric), config)
         self.last.insert(0, self.update)
         del self.last[config.keep_last :]
@@ -143,8 +145,8 @@ class Progress:
     def end(self, config: TrainingConfig) -> str | None:
         """Why training is over at this point, or None."""
         stopping = config.early_stopping
-        if stopping is not None and self.stopping_waited >= stopping.patience:
-            return f"no better {stopping.metric} in {counted(stopping.patience, 'validation')}"
+        if stopping is not None and self.stopping_waited >= max(stopping.patience, stopping.share * self.validations):
+            return f"no better {stopping.metric} in {counted(self.stopping_waited, 'validation')}"
         if config.max_updates is not None and self.update >= config.max_updates:
             return counted(self.update, "update")
         if config.max_epochs is not None and self.epoch >= config.max_epochs:

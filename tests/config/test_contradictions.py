@@ -146,7 +146,8 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "0.1 has no effect with input_feeding: false",
         ),
         # training
-        ("training: {batch_size: 3}", "training.max_epochs", "neither this nor max_updates is set"),
+        ("training: {early_stopping: null}", "training.early_stopping", "training would never end; leave this out, or"),
+        ("training: {schedule: {name: linear}}", "training.schedule", "linear needs max_epochs or max_updates"),
         (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
         (
             training("schedule: {name: halving, after: 500}"),

@@ -184,9 +184,9 @@ def test_checks_of_the_caller_join_the_report(messages: Messages) -> None:
     def scores(config: Config) -> list[Problem]:
         return [Problem(("model", "attention", "score"), unknown_choice("x", ["a", "b"]))]
 
-    mistakes = messages("model:\n  attention:\n    score: x\ntraining: {batch_size: 3}", checks=[scores])
+    mistakes = messages("model:\n  attention:\n    score: x\ntraining: {early_stopping: null}", checks=[scores])
     assert mistakes[0] == "my.yaml, line 3: model.attention.score: given 'x'; allowed: a, b"
-    assert "training.max_epochs" in mistakes[1]
+    assert "training.early_stopping" in mistakes[1]
 
 
 def test_a_pair_of_files_is_a_list_of_one(load: Load) -> None:

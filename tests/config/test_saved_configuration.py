@@ -90,6 +90,7 @@ def test_differences(load: Load) -> None:
         "training.freeze: an empty list there, given here",
         "training.early_stopping.metric: absent there, 'loss' here",
         "training.early_stopping.patience: absent there, 5 here",
+        "training.early_stopping.share: absent there, 0.0 here",
         "training.freeze.0: absent there, 'encoder' here",
     ]
 

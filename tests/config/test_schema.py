@@ -4,6 +4,7 @@ import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from nmt.cli.common import describe
 from nmt.config import Config, json_schema
 from nmt.config.allowed import allowed, choices, dotted, places, resolved, whole_schema
-from nmt.config.schema import Interval
+from nmt.config.schema import Interval, TrainingConfig
 from nmt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,3 +110,27 @@ def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[st
     snippet = "name: my\n\n\n\n\n\nmodel:\n  decoder:\n    hiden_size: 512\n    dropout: 1.2\n\ntraining:\n"
     problems = messages(snippet + "  max_epochs: 9\n", "training.batch_size=big")
     assert f"\n```text\n{describe('nmt-train', UserError(*problems))}\n```\n" in documentation
+
+
+@pytest.mark.parametrize(
+    ("snippet", "stopping", "every"),
+    [
+        ("{}", {"metric": "bleu", "patience": 5, "share": 0.25}, "500 updates"),
+        (
+            "{validation: {metric: loss}, max_epochs: null}",
+            {"metric": "loss", "patience": 5, "share": 0.25},
+            "500 updates",
+        ),
+        ("{validate_every: 1 epoch}", {"metric": "bleu", "patience": 5, "share": 0.25}, "1 epoch"),
+        ("{max_updates: 3}", None, "1 epoch"),
+        ("{early_stopping: {patience: 3}}", {"metric": "bleu", "patience": 3, "share": 0.0}, "1 epoch"),
+    ],
+)
+def test_what_ends_training_where_nothing_is_given(
+    load: Callable[..., Config], snippet: str, stopping: dict[str, Any] | None, every: str
+) -> None:
+    """The resolved configuration shows it, and reads back equal."""
+    training = load(f"training: {snippet}").training
+    assert training.validate_every == every
+    assert training.model_dump()["early_stopping"] == stopping
+    assert TrainingConfig.model_validate(training.model_dump()) == training

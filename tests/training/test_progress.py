@@ -83,6 +83,19 @@ def test_early_stopping() -> None:
     assert progress.end(config) == "no better bleu in 2 validations"
 
 
+def test_a_longer_training_waits_longer() -> None:
+    """Without any key of its length: for a quarter of all validations, and at least five."""
+    config = training()
+    for rising, waits in ((1, 5), (40, 14)):  # 14 of 54, for 13 of 53 are less than a quarter
+        progress = Progress()
+        for number in range(rising):
+            validated(progress, config, float(number))
+        for _ in range(waits):
+            assert progress.end(config) is None
+            validated(progress, config, -1.0)
+        assert progress.end(config) == f"no better bleu in {waits} validations"
+
+
 @pytest.mark.parametrize(("patience", "rates"), [(3, [1.0] * 4), (4, [1.0] * 4 + [0.5])])
 def test_early_stopping_leaves_a_plateau_time_to_act(patience: int, rates: list[float]) -> None:
     """The rate of every interval before a validation: only a patience of 2 more than the schedule's sees the cut."""
