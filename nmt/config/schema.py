@@ -5,6 +5,7 @@ field constraints here; checks between keys are in `contradictions.py`.
 """
 
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -61,24 +62,31 @@ _MOST_WRITTEN_OUT = 1000
 _REPEAT, _VERBOSE = re.compile(r"(\\.|.)\{(\d+)", re.DOTALL), re.compile(r"\(\?[a-zA-Z0-9]*x")
 
 
-def _pattern(text: str) -> str:
-    """Refuse what is neither the name of patterns nor a regular expression of what is to be kept alone."""
-    if text in PROTECTED:
-        return text
+def _patterns(texts: list[str]) -> list[str]:
+    """Refuse the first of a client's patterns that cannot be meant; all of them may take a second."""
+    ends = time.process_time() + 1.0
+    for text in texts:
+        if text not in PROTECTED:
+            _check_pattern(text, ends)
+    return texts
+
+
+def _check_pattern(text: str, ends: float) -> None:
+    """Refuse what is no regular expression of what is to be kept alone."""
     if text.isalpha() and (name := nearest(text, PROTECTED)):
         raise ValueError(f"{text!r} is none of {', '.join(PROTECTED)}; nearest: {name}; as a pattern: '(?:{text})'")
     if _written_out(text) > _MOST_WRITTEN_OUT or _VERBOSE.search(text):
-        raise ValueError(f"must not repeat anything more than {_MOST_WRITTEN_OUT:,} times, or have (?x)")
+        raise ValueError(f"{text!r} must not repeat anything more than {_MOST_WRITTEN_OUT:,} times, or have (?x)")
     try:
         pattern = regex.compile(text, cache_pattern=False)
-        matches_all = pattern.match("", timeout=1.0) or pattern.fullmatch("Some words, 2 or 3.", timeout=1.0)
+        left = max(0.0, ends - time.process_time())
+        matches_all = pattern.match("", timeout=left) or pattern.fullmatch("Some words, 2 or 3.", timeout=left)
     except (regex.error, RecursionError) as error:
-        raise ValueError(f"must be one of {', '.join(PROTECTED)}, or a regular expression: {error}") from None
+        raise ValueError(f"{text!r} is none of {', '.join(PROTECTED)}, and no regular expression: {error}") from None
     except TimeoutError:
-        raise ValueError("takes too long: what may be repeated in it repeats something itself") from None
+        raise ValueError(f"{text!r} takes too long: what may be repeated in it repeats something itself") from None
     if matches_all:
         raise ValueError(f"{text!r} matches empty text or whole sentences; it must match what is to be kept alone")
-    return text
 
 
 def _written_out(pattern: str) -> int:
@@ -812,7 +820,7 @@ class DecodingConfig(Section):
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False
     """Never produce the unknown piece."""
-    protect: Annotated[list[Annotated[str, Field(max_length=200), AfterValidator(_pattern)]], Field(max_length=50)] = [
+    protect: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=50), AfterValidator(_patterns)] = [
         "placeholders",
         "addresses",
         "symbols",

@@ -1,5 +1,6 @@
 """What a model does not see, and what stands in its translation all the same, whatever it writes."""
 
+import time
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -96,7 +97,7 @@ def test_the_name_of_a_set_that_is_mistyped() -> None:
 @pytest.mark.parametrize(
     ("patterns", "why"),
     [
-        (["("], "or a regular expression: missing \\)"),
+        (["("], "and no regular expression: missing \\)"),
         ([".*"], "matches empty text or whole sentences"),
         ([".+"], "matches empty text or whole sentences"),
         (["a" * 201], "at most 200 characters"),
@@ -111,6 +112,15 @@ def test_the_name_of_a_set_that_is_mistyped() -> None:
 def test_patterns_that_cannot_be_meant(patterns: list[str], why: str) -> None:
     with pytest.raises(UserError, match=rf"^`protect` is .*{why}"):
         TranslationOptions(protect=patterns)
+
+
+def test_all_patterns_together_may_take_a_second() -> None:
+    """The first that takes too long is refused, and none behind it is looked at."""
+    slow = [rf"(?:(?:.|..|...)+)+[{number}]" for number in range(4, 44)]  # each takes some 0.4 s
+    began = time.process_time()
+    with pytest.raises(UserError, match=r"takes too long: what may be repeated in it repeats something itself$"):
+        TranslationOptions(protect=slow)
+    assert time.process_time() - began < 2.5
 
 
 def test_patterns_that_repeat_something() -> None:

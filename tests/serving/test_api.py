@@ -170,10 +170,13 @@ def test_options_for_one_request(client: Client, start: Served) -> None:
         ({"protect": "numbers"}, "`protect` is 'numbers'; allowed: a list"),
         (
             {"protect": ["("]},
-            "`protect` is '('; must be one of placeholders, addresses, symbols, numbers, or a regular",
+            "`protect` is ['(']; '(' is none of placeholders, addresses, symbols, numbers, and no regular expression: ",
         ),
-        ({"protect": [".*"]}, "`protect` is '.*'; '.*' matches empty text or whole sentences"),
-        ({"protect": ["(?:ab){99999999}"]}, "`protect` is '(?:ab){99999999}'; must not repeat anything more than"),
+        ({"protect": [".*"]}, "`protect` is ['.*']; '.*' matches empty text or whole sentences"),
+        (
+            {"protect": ["(?:ab){99999999}"]},
+            "`protect` is ['(?:ab){99999999}']; '(?:ab){99999999}' must not repeat anything more than",
+        ),
         ({"protect": ["a"] * 51}, "`protect` is ['a', 'a', 'a', 'a', 'a', 'a', ...]; List should have at most 50"),
         ({"split_sentences": "maybe"}, "Invalid request: split_sentences parameter Input should be a valid boolean"),
     ],
