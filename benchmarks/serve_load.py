@@ -75,7 +75,7 @@ class Server:
 
     def __init__(self, model: Path, options: Sequence[str]) -> None:
         command = [sys.executable, "-m", "nmt", "serve", "--model", str(model), "--port", "0", "--device", "cpu"]
-        command.append("--whole-lines")  # as nmt-translate does
+        command += ["--split-sentences", "false"]  # as nmt-translate does
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         told = ""

@@ -8,6 +8,7 @@ that takes long before an option is read.
 import argparse
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES
-from nmt.errors import UserError
+from nmt.errors import InputWarning, UserError, collected
 from nmt.examples import schema_file
 
 END_LINKS: Final = "last"  # unless told otherwise
@@ -120,6 +121,19 @@ def _search_schema() -> Mapping[str, Mapping[str, Any]]:
         return cast(Mapping[str, Any], DecodingConfig.model_json_schema()["properties"])
     schema = json.loads(file.read_text(encoding="utf-8"))
     return cast(Mapping[str, Any], schema["$defs"]["DecodingConfig"]["properties"])
+
+
+def add_sentence_option(group: argparse._ActionsContainer, default: str) -> None:
+    """Add --split-sentences; what happens without it is its `default`."""
+    group.add_argument(
+        "--split-sentences",
+        nargs="?",
+        const="true",
+        metavar="LANGUAGE",
+        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
+        "LANGUAGE, such as en, has the rules for where sentences end; true: the model's source language; false: leave "
+        f"lines whole (default: {default}). It needs sentencex: pip install 'nmt-toolkit[text]'",
+    )
 
 
 def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
@@ -265,6 +279,14 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     problems += without_effect(options, _NEEDED)
     texts = {name: options.get(name) for name in (*search_keys(), *_VALUES)}
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
+    split = values.get("split_sentences")
+    if split is True or isinstance(split, str):
+        from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
+        from nmt.decoding.text.sentences import checked_language
+
+        with collected(problems):
+            if not is_known(checked_language("en" if split is True else split)):
+                warnings.warn(f"--split-sentences {split}: {UNKNOWN_RULES}", InputWarning, stacklevel=1)
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:

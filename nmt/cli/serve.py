@@ -19,6 +19,7 @@ from nmt.cli.options import (
     add_device_option,
     add_precision_option,
     add_search_options,
+    add_sentence_option,
     add_unknown_word_options,
     filled_lines,
     missing,
@@ -84,11 +85,7 @@ def parser() -> Parser:
         help="how terms are to be translated: a term, a tab, and its translation on each line, as for nmt-translate; "
         "PAIR says for which languages where there are several models",
     )
-    made.add_argument(
-        "--whole-lines",
-        action="store_true",
-        help="translate each line of a text as a whole, instead of sentence by sentence",
-    )
+    add_sentence_option(made, "true, where it is installed; a request may say otherwise")
     add_device_option(made)
     add_precision_option(made)
     add_search_options(made.add_argument_group("search, of all models"))
@@ -191,7 +188,9 @@ def _serve(options: argparse.Namespace) -> None:
         )
         of_pairs = {}
         for pair in translators:
-            split = False if options.whole_lines else usual_sentences(pair.source, name=str(pair))
+            split = how.split_sentences
+            if split in (None, True):
+                split = usual_sentences(pair.source, name=str(pair))
             of_pairs[pair] = replace(how, split_sentences=split, glossary=glossaries.get(pair))
         served = Served(translators, of_pairs)
         served.check()

@@ -15,6 +15,7 @@ from nmt.cli.options import (
     add_device_option,
     add_model_option,
     add_search_options,
+    add_sentence_option,
     add_speed_options,
     add_unknown_word_options,
     whole_number,
@@ -45,15 +46,7 @@ def parser() -> Parser:
     made.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
     )
-    made.add_argument(
-        "--split-sentences",
-        nargs="?",
-        const="true",
-        metavar="LANGUAGE",
-        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
-        "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
-        "sentencex: pip install 'nmt-toolkit[text]'",
-    )
+    add_sentence_option(made, "true for a document; lines of text stay whole, with a warning about several sentences")
     made.add_argument(
         "--format",
         metavar="FORMAT",

@@ -23,7 +23,6 @@ from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
-from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, OTHERS, Format, extension, format_by_extension, likely_format
 from nmt.errors import InputWarning, collected, counted, nothing_at, refuse
@@ -125,9 +124,6 @@ def _read_how(
         with collected(problems):
             languages = languages_of(models.paths[0])
             glossary = read_glossary(options.glossary, languages, as_written=options.glossary_case)
-    if options.split_sentences is not None:
-        with collected(problems):
-            checked_language(_language(options))
     how = TranslationOptions()
     with collected(problems):
         values = translation_values(vars(options), problems)
@@ -175,7 +171,7 @@ def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Proces
     whole = f"--encoding {options.encoding}" if form == "text" else named
     if processes.size > 1:
         problems.append(f"{whole} is one whole document, for one process; start it without torchrun")
-    if form != "text":
+    if form != "text" and options.split_sentences != "false":
         with collected(problems):  # whether there is what cuts texts into sentences
             checked_language("en")
     used = {name for name, value in vars(options).items() if value not in (None, False)}
@@ -187,15 +183,8 @@ def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Proces
     return problems
 
 
-def _language(options: argparse.Namespace) -> str:
-    """The language by whose rules lines are cut into sentences; before that of the model is known, English."""
-    return "en" if options.split_sentences == "true" else str(options.split_sentences)
-
-
 def _warn(options: argparse.Namespace, source: Path | None, lines: int | None) -> None:
     """Warn of what may not be meant, though it is no mistake."""
-    if options.split_sentences is not None and not is_known(checked_language(language := _language(options))):
-        warnings.warn(f"--split-sentences {language}: {UNKNOWN_RULES}", InputWarning, stacklevel=1)
     form = "text"
     if options.format is None and lines and source is not None:
         form = likely_format(islice(read_lines(source), _FIRST_LINES))

@@ -5,7 +5,6 @@ Messages name an option between backticks, as `n_best`; an interface that has an
 
 from collections.abc import Mapping
 from dataclasses import make_dataclass
-from itertools import chain
 from reprlib import repr as shortened
 from typing import Annotated, Any
 
@@ -37,9 +36,9 @@ def _dictionary(value: Any) -> Any:
     """Refuse what is no dictionary of words. It is not copied: it may have millions of entries."""
     if not isinstance(value, Mapping | None):
         raise ValueError("must be a mapping of words to words")
-    texts = () if value is None or isinstance(value, Dictionary) else chain(value.keys(), value.values())
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise ValueError("has entries without words on both sides")
+    for entry in () if value is None or isinstance(value, Dictionary) else value.items():
+        if not all(isinstance(text, str) and text.strip() for text in entry):
+            raise ValueError(f"{entry[0]!r} is to be {entry[1]!r}; expected words on both sides")
     return value
 
 

@@ -36,11 +36,11 @@ def document_options(document: Document, options: TranslationOptions, translator
     """
     if options.n_best != 1:
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
-    is_text = isinstance(document, PlainText)
+    split = options.split_sentences
     return replace(
         options,
         alignments=options.alignments or (document.is_marked and translator.scorer.without_attention is None),
-        split_sentences=not is_text if options.split_sentences is None else options.split_sentences,
+        split_sentences=True if split is None and not isinstance(document, PlainText) else split,
     )
 
 

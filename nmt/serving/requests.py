@@ -240,8 +240,8 @@ def read_request(
         problems += _unable(fields, pairs[0], models)
     refuse(problems)
     wishes = {name: getattr(fields, name) for name in fields.model_fields_set & OPTIONS}
-    if wishes.get("split_sentences"):  # which is what the server does, if it can
-        del wishes["split_sentences"]
+    if wishes.get("split_sentences"):
+        wishes["split_sentences"] = pairs[0].source  # as the server calls it
     if any(document.is_marked for document in documents):
         wishes["alignments"] = models.has_alignments(pairs[0])
     wishes["n_best"] = max(0, fields.alternatives) + 1

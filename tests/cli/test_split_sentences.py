@@ -74,6 +74,18 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
 
+def test_whole_lines_and_one_message_for_a_wrong_value(model, source, capsys) -> None:
+    assert translated(model, source, "--split-sentences", "false") == translated(model, source)
+    capsys.readouterr()
+    translated(model, source, "--split-sentences", "12", code=2)
+    assert capsys.readouterr().err.startswith("nmt-translate: error: --split-sentences is 12; allowed: ")
+
+
+def test_other_encodings_are_warned_of_as_well(model, source, capsys) -> None:
+    translated(model, source, "--encoding", "cp1250")
+    assert "warning: 4 of 8 lines have several sentences" in capsys.readouterr().err  # with that behind the last end
+
+
 def test_a_code_of_no_language_is_warned_of(model, source, expected, capsys) -> None:
     assert translated(model, source, "--split-sentences", "xx") == expected
     warning = "a language without rules of its own; sentences end by those of English, or of a related one"

@@ -98,8 +98,14 @@ def test_values_that_an_option_may_not_have(options: dict[str, Any], name: str, 
         ({"sampling": 0.7}, "`sampling` is 0.7; "),
         ({"glossary": "a"}, "`glossary` is 'a'; "),
         ({"replace_unknown": ["a"]}, "`replace_unknown` is ['a']; must be a mapping of words to words"),
-        ({"replace_unknown": {"Hund": None, "Kuh": "cow"}}, "`replace_unknown` is {"),
-        ({"replace_unknown": {"Maus": " \n"}}, "`replace_unknown` is {'Maus': ' \\n'}; has entries without words"),
+        (
+            {"replace_unknown": {"Hund": None, "Kuh": "cow"}},
+            "`replace_unknown` is {'Hund': None, 'Kuh': 'cow'}; 'Hund' is to be None; expected words on",
+        ),
+        (
+            {"replace_unknown": {"Maus": " \n"}},
+            "`replace_unknown` is {'Maus': ' \\n'}; 'Maus' is to be ' \\n'; expected words",
+        ),
     ],
 )
 def test_what_is_no_option(options: dict[str, Any], message: str) -> None:

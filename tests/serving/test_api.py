@@ -152,7 +152,7 @@ def test_options_for_one_request(client: Client, start: Served) -> None:
     assert [term.translation for term in first.glossary.occurrences("one")] == ["eins"]
     assert first.forbidden == ("zwei",)
     assert (first.protect, first.split_sentences) == (["numbers"], False)
-    assert (second.glossary, second.forbidden, second.protect, second.split_sentences) == (None, (), None, None)
+    assert (second.glossary, second.forbidden, second.protect, second.split_sentences) == (None, (), None, "en")
 
 
 @pytest.mark.parametrize(
