@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nmt.cli.common import run
+from nmt.cli.options import add_gold_options
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
@@ -36,19 +37,7 @@ def parser() -> Parser:
         metavar="FILE",
         help="word alignments, as nmt-translate and nmt-score write them; required",
     )
-    made.add_argument(
-        "--gold-alignments",
-        type=Path,
-        metavar="FILE",
-        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one",
-    )
-    made.add_argument(
-        "--first-word",
-        type=int,
-        choices=(0, 1),
-        metavar="N",
-        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
-    )
+    add_gold_options(made, "the right alignments")
     made.add_argument(
         "--reverse-alignments",
         type=Path,

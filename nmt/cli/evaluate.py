@@ -16,6 +16,7 @@ from nmt.cli.common import run
 from nmt.cli.options import (
     add_alignment_step_option,
     add_device_option,
+    add_gold_options,
     add_model_option,
     add_search_options,
     add_speed_options,
@@ -114,19 +115,10 @@ def parser() -> Parser:
         help="for --report: the model whose attention is shown for translations that come from files (those that a "
         "model makes here show its own): what it looks at in --source when it is made to write them",
     )
-    page.add_argument(
-        "--gold-alignments",
-        type=Path,
-        metavar="FILE",
-        help="for --report: the right alignments of --source and --reference, with which the attention of the models "
-        "is compared: s-t is a sure link, spt (or s?t) a possible one",
-    )
-    page.add_argument(
-        "--first-word",
-        type=int,
-        choices=(0, 1),
-        metavar="N",
-        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
+    add_gold_options(
+        page,
+        "for --report: the right alignments of --source and --reference, with which the attention of the models is "
+        "compared",
     )
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)

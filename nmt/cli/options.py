@@ -164,6 +164,23 @@ def add_alignment_step_option(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_gold_options(group: argparse._ActionsContainer, what: str) -> None:
+    """Add --gold-alignments and --first-word; `what` the file has begins the help text."""
+    group.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help=f"{what}: s-t is a sure link, spt (or s?t) a possible one",
+    )
+    group.add_argument(
+        "--first-word",
+        type=int,
+        choices=(0, 1),
+        metavar="N",
+        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
+    )
+
+
 def add_alignment_options(group: argparse._ActionsContainer) -> None:
     """Add the options whose values become `alignment_outputs.AlignmentOutputs`."""
     group.add_argument(

@@ -61,7 +61,7 @@ def format_warnings(
     `tokenize` is None without BLEU; `option` is what sets it, and `cure` what mends lines that are split.
     """
     warnings = {}
-    segmented, unspaced, short = form.share("segmented"), form.without_spaces, form.share("short")
+    segmented, short, unspaced = map(form.share, ("segmented", "short", "unspaced"))
     tokenized, untokenized = (form.counts[mark] / max(form.counts["text"], 1) for mark in ("tokenized", "untokenized"))
     if segmented >= SUSPICIOUS:
         warnings["segmented"] = (
@@ -73,7 +73,7 @@ def format_warnings(
             f"{tokenized:.0%} of the {form.name} look tokenized (such as 'word .', '&apos;' or '@-@') and {option} "
             f"{tokenize} tokenizes again: BLEU is not comparable; detokenize the text, or set {option} to none"
         )
-    if tokenize in BY_SPACES and unspaced >= SUSPICIOUS:
+    if tokenize in BY_SPACES and unspaced >= SUSPICIOUS > form.share("spaced"):
         warnings["unspaced"] = (
             f"{unspaced:.0%} of the {form.name} have no spaces between words, so BLEU is near 0 however good the "
             f"translation; set {option} to zh for Chinese, ja-mecab for Japanese, flores200 or char for others"
@@ -83,7 +83,7 @@ def format_warnings(
             f"{untokenized:.0%} of the {form.name} look untokenized (such as 'word.') and {option} none leaves them "
             f"so: BLEU is not comparable; set {option} to 13a, or to another one that suits the language"
         )
-    if tokenize in BY_SPACES and short >= WORD_LIST and form.share("unspaced") < SUSPICIOUS:
+    if tokenize in BY_SPACES and short >= WORD_LIST and unspaced < SUSPICIOUS:
         warnings["short"] = (
             f"{short:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
             "even where most lines are right; accuracy and the character error rate suit words"

@@ -58,7 +58,7 @@ def test_what_a_model_cannot_write_is_warned_of() -> None:
 
 
 def test_untokenized_text_is_warned_of_without_tokenization() -> None:
-    hypotheses, references = warned(RAW, ["他们 唱歌。"] * 3, tokenize="none")
+    hypotheses, references = warned(RAW, ["他们 在 公园 唱歌。"] * 3, tokenize="none")
 
     assert hypotheses.startswith("100% of the hypotheses look untokenized")
     assert references.startswith("100% of the references look untokenized")
