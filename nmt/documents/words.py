@@ -6,7 +6,7 @@ It knows lines and alignments, and no marks.
 import re
 
 from nmt.data.words import CLOSING_SIGNS, OPENING_SIGNS, Span, are_together, words_of
-from nmt.decoding.text.alignment import share, weighted_links, words_by_part
+from nmt.decoding.text.alignment import weighted_links
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.writing import Translation
 
@@ -30,17 +30,5 @@ def unbroken(text: str) -> list[Span]:
 
 
 def attention_links(translation: Translation, source: str, target: str) -> list[Weighted]:
-    """How much each word of a translation attends to those of its source, whose texts perhaps have other white space.
-
-    What is aligned by links alone (`Translation.alignment`) attends to the first word that it is linked to.
-    """
-    if (alignment := translation.finer_alignment or translation.soft_alignment) is not None:
-        return weighted_links(alignment, source, target)
-    sources, targets = words_by_part(source.split(), source), words_by_part(target.split(), target)
-    linked = reversed(translation.alignment or ())
-    first = {place: word for word, place in linked if word < len(sources) and place < len(targets)}
-    return [
-        (share(sources[word], index, len(targets[place]))[0], target_word, 1.0)
-        for place, word in sorted(first.items())
-        for index, target_word in enumerate(targets[place])
-    ]
+    """How much each word of a translation attends to those of its source; both may have other white space."""
+    return weighted_links(translation.finer_alignment or translation.soft_alignment, source, target)

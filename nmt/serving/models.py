@@ -107,16 +107,8 @@ class Served:
         options = replace(kind.options, **batches)
         try:
             with until(unwanted):
-                translations = translator.translate(lines, options, doubts=Doubts())  # nobody is told of texts
-                return [
-                    [_kept(one, kind.weights and not rank) for rank, one in enumerate(best)] for best in translations
-                ]
+                return list(translator.translate(lines, options, doubts=Doubts()))  # nobody is told of texts
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
             raise UserError("not enough memory, even for one sentence by itself; send shorter ones") from None
-
-
-def _kept(translation: Translation, weights: bool) -> Translation:
-    """What is kept of a translation until its request is answered: weights of a long line may take megabytes."""
-    return translation if weights else translation._replace(soft_alignment=None)

@@ -14,7 +14,7 @@ from lxml import html as lxml_html
 from nmt.decoding.writing import Translation
 from nmt.documents.html import HtmlDocument
 from nmt.documents.tags import END, OTHER, START, tokens
-from tests.documents.imitation import at_random, in_order, in_reverse, same, translated
+from tests.documents.imitation import at_random, in_order, in_reverse, linked, same, translated
 
 PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="utf-8")
 
@@ -198,7 +198,7 @@ def test_white_space_inside_of_a_tag_is_all_that_there_is() -> None:
 )
 def test_alignments_that_are_not_one_to_one(text: str, links: list[tuple[int, int]], expected: str) -> None:
     document = HtmlDocument("x <b>not</b>")
-    assert document.written([Translation(text, 0.0, [], links)]) == expected
+    assert document.written([linked(*document.lines, text, links)]) == expected
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_what_stands_between_two_sentences_stays_there(
     html = f"A dog sees cats. {tag}The woman eats fish."
     document = HtmlDocument(html)
     assert document.lines == [html.replace(tag, "")]
-    written = document.written([Translation(text, 0.0, [], links)])
+    written = document.written([linked(*document.lines, text, links)])
     assert expected.replace("<br>", f" {tag}") in written
     assert written.replace(tag, "") == text
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt.decoding.writing import Translation
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
-from tests.documents.imitation import at_random, in_order, in_reverse, translated
+from tests.documents.imitation import at_random, in_order, in_reverse, linked, translated
 
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.srt").read_bytes().decode("utf-8")
 TAG = re.compile(r"</?[a-z][^<>]*>|\{\\[^}]*\}")
@@ -101,7 +101,7 @@ def test_tags_and_dashes_stay(texts: list[str], expected: list[str]) -> None:
 def test_where_a_sentence_is_cut(
     texts: list[str], translation: str, links: list[tuple[int, int]], expected: list[str]
 ) -> None:
-    assert read(*texts).written([Translation(translation, 0.0, [], links)]) == cues(*expected)
+    assert read(*texts).written([linked(" ".join(texts), translation, links)]) == cues(*expected)
 
 
 def test_a_long_pause_ends_a_sentence() -> None:
@@ -178,7 +178,7 @@ def test_an_empty_translation_leaves_no_blank_line_in_a_cue(text: str, expected:
 def test_where_a_sentence_without_spaces_is_cut(
     texts: list[str], translation: str, links: list[tuple[int, int]], expected: list[str]
 ) -> None:
-    assert read(*texts).written([Translation(translation, 0.0, [], links)]) == cues(*expected)
+    assert read(*texts).written([linked(" ".join(texts), translation, links)]) == cues(*expected)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_tags_in_scripts_without_spaces() -> None:
     """Links are those of what is between spaces, and are spread over the characters of each cue."""
     subtitles = read("He <i>likes</i>", "the <b>old dog</b>.")
     links = [(0, 0), (1, 1), (3, 2), (4, 3)]
-    written = subtitles.written([Translation("他 喜欢 老狗 狗。", 0.0, [], links)])
+    written = subtitles.written([linked(*subtitles.lines, "他 喜欢 老狗 狗。", links)])
     assert written == cues("他 <i>喜欢</i>", "<b>老狗 狗</b>。")
     assert subtitles.written([Translation("他喜欢老狗。", 0.0, [], None)]) == cues("他喜<i>欢</i>", "老<b>狗</b>。")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.decoding.writing import Translation
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
-from tests.documents.imitation import at_random, in_order, in_reverse, translated
+from tests.documents.imitation import at_random, in_order, in_reverse, linked, translated
 
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding="utf-8")
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
@@ -94,7 +94,7 @@ def test_another_place_on_the_screen_ends_a_sentence() -> None:
 def test_characters_that_are_markup() -> None:
     """A translation cannot end its cue, nor begin a tag."""
     text = "1 < 2 & 3 --> <b>\n\n4"
-    written = read(cues("One <b>two</b>.")).written([Translation(text, 0.0, [], [(1, 2)])])
+    written = read(cues("One <b>two</b>.")).written([linked("One two.", text, [(1, 2)])])
     assert written == cues("1 &lt; <b>2 &amp; 3 --&gt; &lt;b&gt; 4</b>")
 
 
@@ -190,7 +190,7 @@ def test_other_line_ends(end: str) -> None:
 def test_stamps_inside_of_a_cue_stay_in_the_order_of_time() -> None:
     words = "<00:01.000>He <00:01.500>has <00:02.000>seen <00:02.500>dogs."
     links = [(0, 0), (1, 1), (3, 2), (2, 3)]
-    written = read(cues(words)).written([Translation("Er hat Hunde gesehen.", 0.0, [], links)])
+    written = read(cues(words)).written([linked("He has seen dogs.", "Er hat Hunde gesehen.", links)])
     assert written == cues("<00:01.000>Er <00:01.500>hat <00:02.000>Hunde <00:02.500>gesehen.")
 
 

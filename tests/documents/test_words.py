@@ -38,17 +38,6 @@ def test_words() -> None:
     assert "|".join(text[start:stop] for start, stop in words_of(text)) == "我|喜|欢|red|dogs|，|“|好|”|。"
 
 
-def links(source: str, target: str, alignment: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [link[:2] for link in attention_links(Translation(target, 0.0, [], alignment), source, target)]
-
-
-def test_links_are_spread_in_proportion() -> None:
-    assert links("the old dog", "那只 狗", [(0, 0), (2, 1), (9, 0), (0, 9)]) == [(0, 0), (0, 1), (2, 2)]
-    assert links("老狗", "old", [(0, 0)]) == [(0, 0)]
-    assert links("我喜欢", "ab我们", [(0, 0)]) == [(0, 0), (1, 1), (2, 2)]
-    assert links("a b", "c d", [(1, 0), (0, 0), (0, 1)]) == [(1, 0), (0, 1)]  # of several the first
-
-
 def attention(source: list[str], target: list[str], rows: list[list[float]], *texts: str) -> list[Weighted]:
     """From soft alignments of these words, the last column of which is the end of the source."""
     alignment = SoftAlignment(source, target, [Block(torch.tensor(rows))], [])

@@ -45,17 +45,6 @@ def test_translations_are_those_of_the_translator(translator: Translator, split:
         assert [one.alignment for one in best] == [one.alignment for one in expected]
 
 
-def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> None:
-    """Those of alternatives, and of alignments for marks alone, would only take memory."""
-    served = served_by(translator)
-    ((best, other),) = served.translate(["a dog runs"], served.kind(PAIR, n_best=2, alignments=True, weights=True))
-    assert best.soft_alignment is not None
-    assert other.soft_alignment is None
-    ((marked,),) = served.translate(["a dog runs"], served.kind(PAIR, alignments=True))
-    assert marked.soft_alignment is None
-    assert marked.alignment == best.alignment
-
-
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
     served = served_by(translator, split_sentences="en")
     line, *sentences = served.translate(
