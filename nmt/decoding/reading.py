@@ -4,7 +4,7 @@ It is the counterpart of `writing`. It knows text and subwords; it knows no mode
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,6 +88,14 @@ class Reader:
     forbidden: Forbidden | None = None
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
+    def of_chunks(
+        self, chunks: Iterable[Sequence[Sequence[str]]], first: int
+    ) -> Iterator[tuple[Sequence[str], list[list[Segment]]]]:
+        """The lines of each chunk and their `segments`; a chunk is lines, their prefixes, and their constraints."""
+        for lines, prefixes, constraints in chunks:
+            yield lines, self.segments(lines, prefixes, constraints, first)
+            first += len(lines)
+
     def segments(
         self, lines: Sequence[str], prefixes: Sequence[str], constraints: Sequence[str], first: int
     ) -> list[list[Segment]]:
@@ -111,18 +119,18 @@ class Reader:
         given = zip(lines, segments, prefixes, constraints, strict=True)
         for number, (line, parts, prefix, phrases) in enumerate(given, first + 1):
             name = f"line {number}" if self.numbered else excerpt(line)
-            if not parts:
-                stays = "" if self.sight.protection is None or is_blank(line) else line.strip()
-                problems += missing(prefix, phrases, stays, line=name)
-                continue
-            parts[:] = self._with_required(parts, prefix, phrases, name, problems)
+            parts[:] = self._with_required(line, parts, prefix, phrases, name, problems)
         refuse(problems)
         return segments
 
     def _with_required(
-        self, segments: Sequence[Segment], prefix: str, constraints: str, line: str, problems: list[str]
+        self, line: str, segments: Sequence[Segment], prefix: str, constraints: str, name: str, problems: list[str]
     ) -> list[Segment]:
-        """The segments of a line with their shares of its prefix and constraints; `line`: what messages call it."""
+        """The segments of a line with their shares of its prefix and constraints; `name`: what messages call it."""
+        if not segments:
+            stays = "" if self.sight.protection is None or is_blank(line) else line.strip()
+            problems += missing(prefix, constraints, stays, line=name)
+            return []
         target = self.vocabularies.target
         text = " ".join(prefix.splitlines()).strip()
         beginning = Line(text, divided_prefix(text, segments, self._prefix_language))
@@ -136,11 +144,11 @@ class Reader:
         ]
         if self.forbidden is not None:
             for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
-                problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {line}")
+                problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {name}")
         having = list(segments)
         for index, (part, contained) in enumerate(shares):
             longest = longest_translation(len(segments[index].source) + 1, self.decoding)
-            problems += impossible(part, contained, self.continuing, line=line, longest=longest)
+            problems += impossible(part, contained, self.continuing, line=name, longest=longest)
             space = beginning.spaces()[index + 1] if part.ends else segments[index].space
             having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
         return having
@@ -157,9 +165,10 @@ class Reader:
             pieces = list(islice(ids, len(of_line)))
             self._doubt(text, of_line, pieces)
             if unknown := [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]:
-                found = self.sight.found_also(text, found, unknown)
-                line, of_line = self._seen(text, sentences, found, freely=free)
-                pieces = source.encode_batch([seen.text for seen in of_line])
+                without = self._seen(text, sentences, self.sight.found_also(text, found, unknown), freely=free)
+                pieces_without = source.encode_batch([seen.text for seen in without[1]])
+                if free or any(pieces_without):  # or what is required takes the place of unknown words
+                    (line, of_line), pieces = without, pieces_without
             segments.append(segments_of(line, of_line, pieces, source, longest=self.longest_segment, number=number))
         return segments
 

@@ -27,7 +27,7 @@ from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
-from nmt.decoding.text.lines import alongside, check_text, chunks, refuse_one_text
+from nmt.decoding.text.lines import check_text, chunks, chunks_with
 from nmt.decoding.text.protect import Protection, Sight
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
@@ -267,7 +267,6 @@ class Translator:
         other, or need attention that the model does not have, or a language that is not known; and, where the first
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
-        refuse_one_text(lines=lines, prefixes=prefixes, constraints=constraints)
         if first is not None and not (isinstance(first, int) and first >= 0):
             raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
         if not isinstance(options, TranslationOptions | None):
@@ -346,10 +345,11 @@ class Translator:
         first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
         doubts: Doubts | None = None,
-    ) -> Iterator[tuple[list[str], list[list[Segment]]]]:
+    ) -> Iterator[tuple[Sequence[str], list[list[Segment]]]]:
         """As many lines at a time as are translated together, and the segments of each; for the rest see `translate`.
 
-        Raises UserError, where its line is asked for, for one that cannot have its prefix or constraints.
+        Raises UserError for one text instead of several, and, where its line is asked for, for one that cannot have its
+        prefix or constraints.
         """
         decoding = options.decoding(self.decoding)
         reader = Reader(
@@ -370,11 +370,9 @@ class Translator:
             forbidden=self._forbidden(options),
             numbered=first is not None,
         )
-        number = first or 0
-        beside = {"prefixes": prefixes, "constraint lines": constraints}
-        for together, beginnings, phrases in alongside(chunks(lines, _characters(decoding), waiting), beside):
-            yield together, reader.segments(together, beginnings, phrases, number)
-            number += len(together)
+        beside = {"prefixes": prefixes, "constraints": constraints}
+        together = chunks_with(lines, beside, characters=_characters(decoding), waiting=waiting)
+        return reader.of_chunks(together, first or 0)
 
     def together(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[int]:
         """How many of the lines are translated together, then how many of the next, and so on.

@@ -308,6 +308,13 @@ def test_a_prefix_has_it(translator: Translator) -> None:
     assert best.text.count("{x}") == 1
 
 
+def test_what_is_required_may_take_the_place_of_unknown_words(translator: Translator) -> None:
+    [[best]] = translator.translate(["Łódź"])
+    assert best.text == "Łódź"
+    [[best]] = translator.translate(["Łódź"], constraints=["two men"])
+    assert "two men" in best.text
+
+
 def test_what_is_required_stays_as_it_is_given(translator: Translator) -> None:
     """In capitals too, without a mark in it, and with as many of what is kept as the line has."""
     lines = ["TWO MEN {x} ARE READING", "a {x} dog runs", "a dog {x} and a dog {x} run"]

@@ -271,7 +271,13 @@ def test_a_model_whose_weights_are_not_finite(vocabularies, text) -> None:
         list(Translator([model], vocabularies).translate(text))
 
 
-HARD = {"max_length_ratio": 0.1, "minimum_length": 1000, "no_repeat_ngram_size": 1, "suppress_unknown": True}
+HARD = {
+    "max_length_ratio": 0.1,
+    "minimum_length": 1000,
+    "no_repeat_ngram_size": 1,
+    "suppress_unknown": True,
+    "protect": [],
+}
 BEAMS = [{"beam_size": 1}, {"beam_size": 5, "n_best": 5}, {"beam_size": 6, "n_best": 3, "diversity": 2.0}]
 
 

@@ -131,7 +131,7 @@ def test_standard_output_by_the_name_of_a_device(folder: Path, model: Path) -> N
 # ------------------------------------------------------------------------------------------- what goes beside the lines
 
 
-@pytest.mark.parametrize(("option", "name"), [("--prefix", "prefixes"), ("--constraints", "constraint lines")])
+@pytest.mark.parametrize(("option", "name"), [("--prefix", "prefixes"), ("--constraints", "constraints")])
 @pytest.mark.parametrize("lines", [0, LINES - 50, LINES + 1])
 def test_files_of_another_length_than_standard_input(
     folder: Path,

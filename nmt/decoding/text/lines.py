@@ -7,16 +7,6 @@ from nmt.data.corpus import excerpt
 from nmt.errors import UserError, refuse
 
 
-def refuse_one_text(**fields: object) -> None:
-    """Raise UserError for arguments that are one text; it would be read as one text for each of its characters."""
-    problems = []
-    for name, texts in fields.items():
-        if isinstance(texts, str | bytes | bytearray):
-            text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
-            problems.append(f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]")
-    refuse(problems)
-
-
 def check_text(value: object, name: str) -> None:
     """Raise UserError for what is no text, as a missing value of a table or the lines of a binary file are none."""
     if not isinstance(value, str):
@@ -42,11 +32,28 @@ def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | 
         yield chunk
 
 
-def alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]) -> Iterator[list[list[str]]]:
-    """Each chunk of lines, and after it as many lines of each text `beside` it; of None as many empty ones.
+def chunks_with(
+    lines: Iterable[str],
+    beside: Mapping[str, Iterable[str] | None],
+    *,
+    characters: int,
+    waiting: Callable[[], bool] | None = None,
+) -> Iterator[list[list[str]]]:
+    """`chunks` of lines, and after each as many lines of each text `beside` it; of None as many empty ones.
 
-    The texts have names in the plural. Raises UserError where one has fewer lines, or more.
+    The texts have names in the plural. Raises UserError at once for arguments that are one text, which would be read as
+    one text for each of its characters, and, where the line is read, for a text that has fewer lines, or more.
     """
+    problems = []
+    for name, texts in {"lines": lines, **beside}.items():
+        if isinstance(texts, str | bytes | bytearray):
+            text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
+            problems.append(f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]")
+    refuse(problems)
+    return _alongside(chunks(lines, characters, waiting), beside)
+
+
+def _alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]) -> Iterator[list[list[str]]]:
     texts: dict[str, Iterator[str]] = {
         name: repeat("") if text is None else iter(text) for name, text in beside.items()
     }

@@ -11,7 +11,7 @@ from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import UNKNOWN_MARK, parts_of_line, words_of_line
 from nmt.decoding.forced import forced_decoding
-from nmt.decoding.text.lines import alongside
+from nmt.decoding.text.lines import chunks_with
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
@@ -200,14 +200,13 @@ def test_as_many_prefixes_as_lines(translator, text) -> None:
 
 
 def test_prefixes_are_read_as_lines_are() -> None:
-    chunks = [["a", "b"], ["c"]]
     some = {"prefixes": iter("xyz"), "others": None}
-    assert list(alongside(chunks, some)) == [
+    assert list(chunks_with(["a", "b", "c"], some, characters=4)) == [
         [["a", "b"], ["x", "y"], ["", ""]],
         [["c"], ["z"], [""]],
     ]
     with pytest.raises(UserError, match="fewer prefixes than lines of text: line 3 has none"):
-        list(alongside(chunks, {"others": "123", "prefixes": "xy"}))
+        list(chunks_with(["a", "b", "c"], {"others": [*"123"], "prefixes": [*"xy"]}, characters=4))
 
 
 def test_a_prefix_that_no_translation_can_have(translator, text) -> None:
