@@ -46,8 +46,8 @@ NO_TEST = "none"
 def parser() -> Parser:
     made = Parser(
         PROGRAM,
-        description="Score translations with BLEU, chrF2, chrF2++, TER, and COMET, with signatures, and compare "
-        "systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
+        description="Score translations with BLEU, chrF2, chrF2++, TER, accuracy, CER, and COMET, with "
+        "signatures, and compare systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
         epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
         f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
         usual=(
@@ -135,15 +135,16 @@ def _add_scoring_options(made: Parser) -> None:
     scoring.add_argument(
         "--metrics",
         metavar="NAMES",
-        help="what to compute, with commas between: bleu, chrf, chrf++, ter (default: bleu,chrf,ter). TER takes "
-        "minutes for a line of a thousand words; bleu,chrf leaves it out",
+        help="what to compute, with commas between: bleu, chrf, chrf++, ter, accuracy, cer (default: "
+        "bleu,chrf,ter). accuracy: lines that equal a reference; cer: edits per 100 characters. TER takes minutes for "
+        "a line of a thousand words; bleu,chrf leaves it out",
     )
     scoring.add_argument(
         "--tokenize",
         metavar="NAME",
         help="BLEU's tokenizer: 13a, none, intl, char, zh, ja-mecab, flores200 (default: 13a)",
     )
-    scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
+    scoring.add_argument("--lowercase", action="store_true", help="ignore case; TER always does")
     scoring.add_argument(
         "--comet",
         type=Path,

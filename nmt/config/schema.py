@@ -684,14 +684,15 @@ class Divergence(Section):
 
 class ValidationConfig(Section):
     metric: Metric = "bleu"
-    """The metric that chooses the best checkpoints; of equal values, such as a BLEU of 0, that with the lower loss."""
+    """The metric that chooses the best checkpoints; of equal values, such as a BLEU of 0, that with the lower loss.
+    accuracy: of sentences, those that equal the reference; cer: edits per 100 characters. BLEU is always computed."""
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
     """sacreBLEU's tokenization for the validation BLEU. Where words have no spaces between them, it takes zh (Chinese),
     ja-mecab (Japanese), flores200, or char."""
     lowercase: bool = False
-    """Whether the validation BLEU ignores case."""
+    """Whether validation ignores case in BLEU, chrF, accuracy, and CER; TER always does."""
     samples: int = Field(default=4, ge=0, le=100)
     """Sentences of the validation corpus, always the same, whose translations and attention TensorBoard shows at every
     validation; 0: none."""

@@ -41,7 +41,8 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.ticker import LogFormatter
 
-    scores = [(name, METRICS[name].title) for name in METRICS if METRICS[name].steers]
+    scored = {name for records in runs.values() for record in records for name in record}
+    scores = [(name, METRICS[name].title) for name in METRICS if name in scored or name == "bleu"]
     rows = [("loss", "training loss, nats per token", "train"), ("perplexity", "validation perplexity", "valid")]
     rows += [(name, f"validation {title}", "valid") for name, title in scores]
     legend = (len(runs) + 1) * _LEGEND

@@ -1,16 +1,17 @@
-"""Scores of detokenized translations by sacreBLEU: BLEU, chrF2, chrF2++ and TER, from 0 to 100, with signatures.
+"""Scores of detokenized translations, with signatures: BLEU, chrF2, chrF2++ and TER by sacreBLEU, accuracy and CER.
 
-It knows sentences and sacreBLEU, but no files, models or subwords. Statistics, their sums and scores all come from
+It knows sentences and sacreBLEU, but no files, models or subwords. Statistics, their sums and scores come from
 sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this toolkit reports the number that the
-`sacrebleu` command gives for the same signature. What a sentence, a group of sentences, a corpus, or a bootstrap
-sample scores is computed from the same statistics: see `Counted`.
+`sacrebleu` command gives for the same signature; accuracy and CER, which it lacks, have its interface. What a sentence,
+a group of sentences, a corpus, or a bootstrap sample scores is computed from the same statistics: see `Counted`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics import BLEU, CHRF, TER, base
 
+from nmt import __version__
 from nmt.config.problems import unknown_choice
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.errors import UserError, refuse
@@ -21,7 +22,7 @@ SentenceScore = Callable[[str, str], float]
 
 
 class Score(NamedTuple):
-    """A corpus score between 0 and 100 (TER may exceed 100) and sacreBLEU's signature of how it was computed."""
+    """A corpus score between 0 and 100 (TER and CER may exceed 100) and the signature of how it was computed."""
 
     score: float
     signature: str
@@ -32,8 +33,65 @@ class Metric(NamedTuple):
 
     title: str
     better: Literal["higher", "lower"]
-    steers: bool  # whether training measures it at every validation, so that it may choose models, rates and the end
-    build: Callable[[str, bool], BLEU | CHRF | TER]
+    build: Callable[[str, bool], base.Metric]
+
+
+class _Rate(base.Metric):
+    """100 Σ n / Σ m over sentences, where `counts` gives (n, m) of a translation and its references."""
+
+    def __init__(
+        self, title: str, lowercase: bool, counts: Callable[[str, Sequence[str]], tuple[float, float]]
+    ) -> None:
+        super().__init__()
+        self.title, self.lowercase, self.counts = title, lowercase, counts
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return (sent.lower() if self.lowercase else sent).strip()
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        return {"references": refs}
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
+        return [*self.counts(hypothesis, ref_kwargs["references"])]
+
+    def _aggregate_and_compute(self, stats: Any) -> base.Score:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+    def _compute_score_from_stats(self, stats: Any) -> base.Score:
+        part, whole = map(float, stats)
+        return base.Score(self.title, 100.0 * (part / whole if whole else part > 0))
+
+    def get_signature(self) -> base.Signature:
+        signature = super().get_signature()
+        signature.update("case", "lc" if self.lowercase else "mixed")
+        signature.update("version", f"nmt-toolkit-{__version__}")
+        return signature
+
+
+def _is_equal(translation: str, references: Sequence[str]) -> tuple[float, float]:
+    """Accuracy: of sentences, those that equal a reference, but for white space at both ends."""
+    return float(translation in references), 1.0
+
+
+def _edited(translation: str, references: Sequence[str]) -> tuple[float, float]:
+    """Character error rate: edits to the nearest reference, per character of the references' mean length, as in TER."""
+    fewest = min(_distance(translation, reference) for reference in references)
+    return float(fewest), sum(map(len, references)) / len(references)
+
+
+def _distance(first: str, second: str) -> int:
+    """How many code points are inserted, deleted, or replaced (Levenshtein 1966).
+
+    With D_ij for the first i and j code points: D_ij = min(D_{i-1,j-1} + [a_i ≠ b_j], D_{i-1,j} + 1, D_{i,j-1} + 1).
+    """
+    import numpy as np  # only here: scores of sacreBLEU do without
+
+    codes, columns = np.array([ord(character) for character in second], dtype=np.int64), np.arange(len(second) + 1)
+    row = columns
+    for length, character in enumerate(first, 1):
+        best = np.minimum(row[:-1] + (codes != ord(character)), row[1:] + 1)
+        row = np.minimum.accumulate(np.concatenate(([length], best)) - columns) + columns
+    return int(row[-1])
 
 
 def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
@@ -58,10 +116,12 @@ def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
 # splits at spaces, so only BLEU has a tokenizer. TER always ignores case, as published TER does, and its signature says
 # case:lc.
 METRICS = {
-    "bleu": Metric("BLEU", "higher", True, _bleu),
-    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase: CHRF(lowercase=lowercase)),
-    "chrf++": Metric("chrF2++", "higher", False, lambda tokenize, lowercase: CHRF(word_order=2, lowercase=lowercase)),
-    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase: TER()),
+    "bleu": Metric("BLEU", "higher", _bleu),
+    "chrf": Metric("chrF2", "higher", lambda tokenize, lowercase: CHRF(lowercase=lowercase)),
+    "chrf++": Metric("chrF2++", "higher", lambda tokenize, lowercase: CHRF(word_order=2, lowercase=lowercase)),
+    "ter": Metric("TER", "lower", lambda tokenize, lowercase: TER()),
+    "accuracy": Metric("accuracy", "higher", lambda tokenize, lowercase: _Rate("accuracy", lowercase, _is_equal)),
+    "cer": Metric("CER", "lower", lambda tokenize, lowercase: _Rate("CER", lowercase, _edited)),
 }
 USUAL = ("bleu", "chrf", "ter")  # unless others are asked for
 
@@ -94,7 +154,8 @@ def corpus_scores(
     """Score a corpus: hypothesis i against the single reference i, both detokenized text.
 
     `tokenize` is BLEU's tokenizer, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
-    the same order. Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
+    the same order. Higher is better for BLEU and chrF, lower for TER and CER (edits per 100
+    words or characters of the references).
 
     Raises UserError when the tokenizer is unknown or unavailable, ValueError when there are no sentences or the two
     lists differ in length.

@@ -20,12 +20,13 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
-from nmt.evaluation.metrics import METRICS, corpus_scores
+from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import ALONE, Processes
 from nmt.symbols import END, PIECES
 from nmt.training.corpus_loss import Validate, Validation, corpus_loss, plan_validation
+from nmt.training.optim import measured_metrics
 from nmt.training.samples import Sample, chosen
 
 
@@ -41,8 +42,8 @@ class _Scored(NamedTuple):
 def build_validation(
     config: Config, prepared: Prepared, device: torch.device, processes: Processes = ALONE
 ) -> Validate:
-    """The function that returns loss, perplexity and BLEU of a model on `device`, and some translations with their
-    attention; for watched corpora the same numbers by their names, such as old.bleu.
+    """The function that returns loss, perplexity, BLEU, and what else steers, of a model on `device`, and some
+    translations with their attention; for watched corpora the same numbers by their names, such as old.bleu.
 
     Each of several processes does its share of the sentences, and has the metrics of all.
     """
@@ -50,7 +51,7 @@ def build_validation(
     subwords = prepared.vocabularies.target
     valid = _scored(prepared.valid, subwords, batch_tokens)
     watched = {name: _scored(ids, subwords, batch_tokens) for name, ids in prepared.watched.items()}
-    steering = [name for name, metric in METRICS.items() if metric.steers]
+    measured = measured_metrics(config.training)
     places = chosen(valid.ids.source_lengths, settings.samples)
     advice = (
         "lower decoding.batch_tokens or training.validation.beam_size, or shorten the longest lines of data.valid and "
@@ -75,7 +76,7 @@ def build_validation(
         for other, texts in enumerate(processes.gather([best.text for best in mine])):
             hypotheses[other::size] = texts
         scores = corpus_scores(
-            hypotheses, corpus.references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=steering
+            hypotheses, corpus.references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=measured
         )
         return {**metrics, **{name: score.score for name, score in scores.items()}}, hypotheses, mine
 

@@ -81,8 +81,16 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) 
 
 
 def steering_metrics() -> list[str]:
-    """The metrics that may steer a run: the losses, where lower is better, and the metrics marked so."""
-    return [*(name for name, metric in METRICS.items() if metric.steers), "loss", "perplexity"]
+    """The metrics that may steer a run: those of translations, and the losses, where lower is better."""
+    return [*METRICS, "loss", "perplexity"]
+
+
+def measured_metrics(config: TrainingConfig) -> list[str]:
+    """The metrics of translations that a validation computes: BLEU, and those that steer this run."""
+    steering = {"bleu", config.validation.metric, getattr(config.schedule, "metric", "bleu")}
+    if config.early_stopping is not None:
+        steering.add(config.early_stopping.metric)
+    return [name for name in METRICS if name in steering]
 
 
 def higher_is_better(metric: str) -> bool:

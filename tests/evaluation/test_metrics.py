@@ -1,5 +1,8 @@
 """Our scores are sacreBLEU's; what cannot be scored is refused with a helpful message."""
 
+import random
+from functools import cache
+
 import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -24,6 +27,38 @@ def test_scores_and_signatures_are_those_of_sacrebleu() -> None:
 def test_ter_counts_edits_per_100_reference_words() -> None:
     # One word of four replaced.
     assert corpus_scores(["a b c d"], ["a b x d"], metrics=("ter",))["ter"].score == pytest.approx(25)
+
+
+def test_accuracy_and_character_error_rate_by_hand() -> None:
+    """With two references the nearer counts, and characters are those of a reference in the mean, as in TER."""
+    lines, first, second = ["kitten", " geht ", "Tür", ""], ["sitting", "geht", "tür", ""], ["sitten", "ging", "", ""]
+    scores = corpus_scores(lines, first, metrics=("accuracy", "cer"))
+    assert scores["accuracy"].score == 50  # of geht and of the empty line
+    assert scores["cer"].score == pytest.approx(100 * (3 + 0 + 1 + 0) / (7 + 4 + 3 + 0))
+    assert scores["cer"].signature == "nrefs:1|case:mixed|version:nmt-toolkit-0.1.0"
+    folded = corpus_scores(lines, first, metrics=("accuracy", "cer"), lowercase=True)
+    assert (folded["accuracy"].score, folded["accuracy"].signature[:15]) == (75, "nrefs:1|case:lc")
+    both = counted(METRICS["cer"].build("13a", False), lines, [first, second])
+    assert both.score == pytest.approx(100 * (1 + 0 + 1 + 0) / (6.5 + 4 + 3 + 0))
+    assert both.sentences(3) == pytest.approx([100 / 6.5, 0, 100 / 3])
+    assert counted(METRICS["cer"].build("13a", False), ["a"], [[""]]).score == 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_character_error_rate_is_that_of_the_plain_recurrence(seed: int) -> None:
+    draw = random.Random(seed)
+    first, second = ("".join(draw.choices("ab\N{GRINNING FACE}", k=draw.randint(0, 12))) for _ in range(2))
+
+    @cache
+    def distance(i: int, j: int) -> int:
+        if i == 0 or j == 0:
+            return i + j
+        return min(
+            distance(i - 1, j) + 1, distance(i, j - 1) + 1, distance(i - 1, j - 1) + (first[i - 1] != second[j - 1])
+        )
+
+    expected = 100 * distance(len(first), len(second)) / len(second) if second else 100.0 * bool(first)
+    assert corpus_scores([first], [second], metrics=("cer",))["cer"].score == pytest.approx(expected)
 
 
 def test_chrf_is_the_f2_of_character_grams() -> None:

@@ -146,7 +146,7 @@ def test_plateau_reaches_a_lowest_rate_that_its_cuts_lead_to(rate: float, factor
 
 
 def test_improves() -> None:
-    assert steering_metrics() == ["bleu", "loss", "perplexity"]
+    assert steering_metrics() == ["bleu", "chrf", "chrf++", "ter", "accuracy", "cer", "loss", "perplexity"]
     assert improves("bleu", (2.0, 9.0), (1.0, 9.0))
     assert not improves("bleu", (1.0, 9.0), (1.0, 9.0))
     assert improves("bleu", (1.0, 8.0), (1.0, 9.0))
