@@ -41,6 +41,9 @@ WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
 MakeCandidates = Callable[[Seq2Seq, Batch, int], Candidates]
 """The candidates of a batch in this update, by the present model. It must leave all random states alone."""
 
+MOST_POSITIONS = 1 << 13
+"""Positions of candidates, padding included, that are computed at once: a few hundred MB for 512 units."""
+
 
 @dataclass(kw_only=True, eq=False)
 class Trainer:
@@ -160,15 +163,15 @@ class Trainer:
     def update(self, group: list[Batch | None], began: float) -> None:
         """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
-        group = self._with_own_words(self._with_candidates(group))
+        batches = self._with_own_words(self._with_candidates(group))
         done = progress.done(self.settings, self.batches_in_epoch)
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1, done)
         rate = self.settings.optimizer.learning_rate * factor
-        result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
+        result = update(self.model, self.optimizer, batches, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update, progress.rate = progress.update + 1, rate
         if self.states.average is not None and result.is_finite:
             self.states.average.follow(progress.update - progress.skipped)
-        if result.parts > len(group):
+        if result.parts > len(batches):
             self.log(
                 f"update {progress.update:,}: the memory does not hold its batch, computed in {result.parts} parts"
             )
@@ -195,7 +198,7 @@ class Trainer:
             return [None if batch is None else with_own_words(self.model, batch.to(device), chance) for batch in group]
 
     def _with_candidates(self, group: list[Batch | None]) -> list[Batch | None]:
-        """The batches of an update, with their candidates where the objective has some.
+        """The batches of an update, with their candidates where the objective has some; in parts where these are many.
 
         A signal ends the search at once, with the state saved: this comes first in an update, which has changed nothing
         yet, and drawn nothing. Several processes leave together, before the next update.
@@ -205,10 +208,14 @@ class Trainer:
         try:
             with self._translating():
                 update = self.progress.update
-                return [
-                    None if batch is None else batch._replace(candidates=make(self.model, batch, update))
-                    for batch in group
-                ]
+                parts: list[Batch | None] = []
+                for batch in group:
+                    if batch is None:
+                        parts.append(None)
+                        continue
+                    having = batch._replace(candidates=make(self.model, batch, update))
+                    parts += having.with_candidates_within(MOST_POSITIONS)
+                return parts
         except Interrupted:
             self._save_unless_saved()
             raise

@@ -28,10 +28,6 @@ def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
     return Computing(config.kernels != "plain", torch.bfloat16 if rounds else torch.float32)
 
 
-MOST_POSITIONS = 1 << 13
-"""Positions of candidates, padding included, that are computed at once: a few hundred MB for 512 units."""
-
-
 class UpdateResult(NamedTuple):
     """What an update measured."""
 
@@ -61,8 +57,8 @@ def update(
     """Add up the gradients of the batches in `group`, divide them as `normalize_by` says, clip, and step at `rate`.
 
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
-    are those of all processes. Without it, batches that the memory does not hold are halved until it does. Batches with
-    many candidates are computed in parts anyway, see MOST_POSITIONS.
+    are those of all processes, which may have different numbers of batches. Without it, batches that the memory does
+    not hold are halved until it does.
 
     If the loss or the gradient is not finite, no step is made, and weights and optimizer stay as they were.
     """
@@ -75,19 +71,18 @@ def update(
     device = model.output_weight.device
     optimizer.zero_grad(set_to_none=True)
     with computing(*chosen_computing(config, device)):
-        parts = _parts(group, device)
         if parallel is None:
-            whole = [part for part in parts if part is not None]
-            losses = _backward_in_memory(model, optimizer, whole, share, config)
+            on_device = [batch.to(device) for batch in mine]
+            losses = _backward_in_memory(model, optimizer, on_device, share, config)
         else:
-            losses = parallel.backward(parts, share)
+            losses = parallel.backward([None if batch is None else batch.to(device) for batch in group], share)
     loss, guided, risk = processes.sums(*_totals(losses))
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
     result = UpdateResult(
         loss,
         int(tokens),
         float(norm),
-        len(mine) if parallel is not None else len(mine) + len(losses) - len(parts),
+        len(losses),
         guided=None if config.guided_alignment is None else guided,
         sentences=int(sentences),
         risk=None if config.minimum_risk is None else risk,
@@ -103,17 +98,6 @@ def _totals(losses: Sequence[BatchLoss]) -> list[float]:
     """The sums of negative log-likelihood, guided loss, and risk over all batches; 0 for a loss that none has."""
     columns = ([loss.nll for loss in losses], [loss.guided for loss in losses], [loss.risk for loss in losses])
     return [float(sum(number for number in column if number is not None)) for column in columns]
-
-
-def _parts(group: Sequence[Batch | None], device: torch.device) -> list[Batch | None]:
-    """What is computed at once, on the device: batches, or parts of those with many candidates.
-
-    Processes may have different numbers of parts: only the last one of each waits for the others.
-    """
-    parts: list[Batch | None] = []
-    for batch in group:
-        parts += [None] if batch is None else [part.to(device) for part in batch.with_candidates_within(MOST_POSITIONS)]
-    return parts
 
 
 def _backward_in_memory(

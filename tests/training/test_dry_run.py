@@ -138,7 +138,10 @@ def test_the_moving_average_is_a_copy_of_the_weights(config: Config, prepared: P
 def test_what_comes_before_an_update_is_computed_as_in_training(
     config: Config, prepared: Prepared, model: Seq2Seq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The decoder's words are the model's, and the candidates are searched with the kernels that are configured."""
+    """The decoder's words are the model's, and the candidates are searched with the kernels that are configured.
+
+    Many candidates are computed in parts.
+    """
     fused: list[bool] = []
     updated: list[Batch] = []
 
@@ -151,6 +154,7 @@ def test_what_comes_before_an_update_is_computed_as_in_training(
         return update(model, optimizer, group, **settings)
 
     monkeypatch.setattr("nmt.training.trainer.update", watched)
+    monkeypatch.setattr("nmt.training.trainer.MOST_POSITIONS", 1)
     sampling = {"probability": 1.0, "updates": 1000}
     for kernels in ("plain", "auto"):
         training = {"kernels": kernels, "scheduled_sampling": sampling, "max_updates": 1}
@@ -160,6 +164,7 @@ def test_what_comes_before_an_update_is_computed_as_in_training(
     assert set(fused) == {False, True}
     assert all(batch.candidates is not None for batch in updated)
     assert all(batch.fed is not None for batch in updated)
+    assert {len(batch.indices) for batch in updated} == {1}
 
 
 def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prepared, model: Seq2Seq) -> None:

@@ -89,20 +89,20 @@ def test_the_objective_and_its_gradient_are_those_of_single_candidates(
     assert float(loss.nll) == pytest.approx(float(batch_loss(reference, batch(), smoothing=0.0).nll), abs=1e-9)
 
 
-@pytest.mark.parametrize(("positions", "normalize_by"), [(10**6, "tokens"), (30, "sentences"), (1, "tokens")])
-def test_parts_make_the_update_of_the_whole(
-    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, positions: int, normalize_by: str
-) -> None:
-    """One step along the gradient of the mean risk, in one part, two or three; and the memory is not blamed for it."""
+@pytest.mark.parametrize(
+    ("positions", "parts", "normalize_by"), [(10**6, 1, "tokens"), (60, 2, "sentences"), (1, 3, "tokens")]
+)
+def test_parts_make_the_update_of_the_whole(model: Seq2Seq, positions: int, parts: int, normalize_by: str) -> None:
+    """One step along the gradient of the mean risk, in one part, two or three."""
     reference = copy.deepcopy(model)
     (plainly(reference) / {"tokens": 4 + 2 + 3, "sentences": 3}[normalize_by]).backward()
-    monkeypatch.setattr("nmt.training.update.MOST_POSITIONS", positions)
+    group = batch().with_candidates_within(positions)
     config = training().model_copy(update={"normalize_by": normalize_by})
-    result = update(model, build_optimizer(model.parameters(), config), [batch()], rate=0.5, config=config)
+    result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
     for computed, before in zip(model.parameters(), reference.parameters(), strict=True):
         assert before.grad is not None
         torch.testing.assert_close(computed, before - 0.5 * before.grad, rtol=0, atol=1e-7)
-    assert (result.parts, result.tokens, result.sentences) == (1, 9, 3)
+    assert (result.parts, result.tokens, result.sentences) == (parts, 9, 3)
     assert result.risk == pytest.approx(float(plainly(reference).detach()), abs=1e-6)
 
 
