@@ -1,7 +1,8 @@
 """The files of subtitles as rows: which of them are shown as text, and when.
 
 SubRip has no standard: what the format's first program wrote is read, and what players accept. Numbers may be missing,
-as players need none; times may not. SBV is the same without numbers. WebVTT is read as by the parser of W3C's
+as players need none; times may not. A number alone before times, or at the end, is none of the text, as for pysubs2;
+any other row is. SBV is the same without numbers. WebVTT is read as by the parser of W3C's
 recommendation (2019): comments, style sheets and regions are no text. Rows that a blank line parts from their cue are,
 though players leave them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced)
 SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in times are reported with their line.
@@ -12,7 +13,6 @@ It knows rows and times; it knows no sentences, and nothing of tags.
 import re
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.corpus import excerpt
@@ -67,7 +67,7 @@ _WEBVTT = _Timed(_WEB_TIMES, "01:02.345 --> 01:04.000", blank="", first=_WEB_FIR
 def _timed(text: str, name: str, form: _Timed) -> list[Run]:
     """The rows of a file, which messages call `name`: those of a text together, and those between texts.
 
-    A row with times begins a text anywhere. A number above it is none, nor is what begins a block there, its name.
+    A row with times begins a text anywhere. A number above it is none, nor is, in WebVTT, what begins a block there.
     """
     rows = _rows(text)
     if not text.strip("\ufeff").strip():
@@ -80,10 +80,12 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
     place = ""
     is_blank = is_apart = False  # whether the row is blank, and whether its block is no text
     is_first = False  # whether the row is the first one below times, where two times are text
-    for number, (bare, below) in enumerate(pairwise([*map(_bare, rows), ""]), start=1):
+    bares = [*map(_bare, rows)]
+    above = _above_times(bares, form)
+    for number, bare in enumerate(bares, start=1):
         begins, is_blank = is_blank, not bare.strip(form.blank)
         is_apart = _WEB_APART.fullmatch(bare) is not None if begins and form.first else is_apart
-        is_name = (begins or _NUMBER.fullmatch(bare) is not None) and form.times.fullmatch(below) is not None
+        is_name = number in above and (_NUMBER.fullmatch(bare) is not None or (begins and form.first is not None))
         is_text = False
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
@@ -94,12 +96,24 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
             raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
         else:
-            is_text = times is not None and not (is_blank or is_apart or is_name)
+            is_text = times is not None and not (is_blank or is_apart or (is_name and not is_first))
         is_first = match is not None
         _add(found, Run([rows[number - 1]], times, place) if is_text else Run([rows[number - 1]], None))
     refuse(_about(damaged, name, form.example))
     if times is None and not form.first:
         raise UserError(f"{name}: has no line with times, such as {form.example}")
+    return found
+
+
+def _above_times(rows: Sequence[str], form: _Timed) -> set[int]:
+    """The numbers of the rows before times, in all but WebVTT also over blank ones, or before nothing else."""
+    found: set[int] = set()
+    is_above = not form.first
+    for number, row in reversed([*enumerate(rows, start=1)]):
+        if is_above:
+            found.add(number)
+        if form.first or row.strip():
+            is_above = form.times.fullmatch(row) is not None
     return found
 
 

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
+import pysubs2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -246,6 +247,22 @@ def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
     )
     for empty in ("", "\ufeff", "\n\n"):
         assert translated(Subtitles(empty, name=""), in_order) == empty
+
+
+@pytest.mark.parametrize(
+    ("below", "line"),
+    [
+        ("he is\n\n2\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),
+        ("he is\n\n2\n\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),  # a blank row behind its number
+        ("he\n\nis\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),  # no number, and a blank row in a cue
+        ("he is\n2\n00:00:03,000 --> 00:00:04,000\nold.\n\n3\n", "he is old."),  # the file is cut off
+    ],
+)
+def test_numbers_are_those_of_players(below: str, line: str) -> None:
+    text = f"1\n00:00:01,000 --> 00:00:02,000\n{below}"
+    assert Subtitles(text, name="").lines == [line]
+    events = pysubs2.SSAFile.from_string(text, format_="srt")
+    assert " ".join(event.plaintext for event in events).split() == line.split()
 
 
 @pytest.mark.parametrize(

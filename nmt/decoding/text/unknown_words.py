@@ -21,17 +21,27 @@ def replacements(
 ) -> Iterator[tuple[Mark, int]]:
     """A mark for each unknown word of a `text` from the character `begin` on, and the source word that it is linked to.
 
-    `marked` is the text with UNKNOWN_MARK for each unknown piece. A word without a link stays unknown. The source word
-    is looked up as it stands, then in lower case, then both ways without the punctuation at its ends; otherwise it is
-    copied. What is found is written with single spaces. Punctuation that the translation itself has around the unknown
-    word takes the place of the source word's.
+    `marked` is the text with UNKNOWN_MARK for each unknown piece. A word without a link stays unknown, and those behind
+    it with the same one, as the parts of a word that was cut, go with it. The source word is looked up as it stands,
+    then in lower case, then both ways without the punctuation at its ends; otherwise it is copied. What is found is
+    written with single spaces. Punctuation that the translation itself has around the unknown word takes the place of
+    the source word's.
     """
     links = {target: source for source, target in alignment.links}
+    found: list[tuple[int, int, int]] = []  # where unknown words are, and the source word of each
     for number, (start, stop) in enumerate(places_of(alignment.target_words, text)):
-        unknown = marked[max(start, begin) : stop]
-        if UNKNOWN_MARK in unknown and number in links:
-            instead = _replaced(unknown, alignment.source_words[links[number]], dictionary)
-            yield Mark(0, 0, instead=instead, replaces=(stop - len(unknown), stop)), links[number]
+        start, word = max(start, begin), links.get(number)
+        if word is None:
+            continue
+        known = marked[start:stop].strip(UNKNOWN_MARK)
+        before = marked[found[-1][0] : start].strip(f"{UNKNOWN_MARK} ") if found else None
+        if before == "" and found[-1][2] == word and alignment.source_words[word].endswith(known):
+            found[-1] = (found[-1][0], stop, word)
+        elif UNKNOWN_MARK in marked[start:stop]:
+            found.append((start, stop, word))
+    for start, stop, word in found:
+        instead = _replaced(marked[start:stop], alignment.source_words[word], dictionary)
+        yield Mark(0, 0, instead=instead, replaces=(start, stop)), word
 
 
 def _replaced(unknown: str, word: str, dictionary: Mapping[str, str]) -> str:

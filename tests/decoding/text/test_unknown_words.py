@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
@@ -393,9 +395,24 @@ def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None
 
 
 def test_text_that_was_cut_before() -> None:
-    """Each of the unknown pieces of a word becomes the whole word."""
+    """The unknown pieces of a word together become the whole word."""
     cut = Subwords(word_model(["run@@", "ing", "a", "dog", "."], "@@"))
     options = {"replace_unknown": {}, "alignments": True, "end_links": "best"}
     (best,) = next(translate(diagonal(cut), ["a Zo@@ ë run@@ ing ."], **options))
-    assert best.text == "a Zoë Zoë runing ."
-    assert best.alignment == [(0, 0), (1, 1), (1, 2), (2, 3), (3, 4)]
+    assert best.text == "a Zoë runing ."
+    assert best.alignment == [(place, place) for place in range(4)]
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.lists(
+        st.sampled_from(["a", "run@@ ing", "dog", "Zo@@ ë", "Zo@@ ë@@ s", "Zo@@ ing", "run@@ ë", "Ö"]),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_no_word_that_was_cut_is_doubled(words: list[str]) -> None:
+    cut = Subwords(word_model(["run@@", "ing", "a", "dog", "."], "@@"))
+    text = " ".join(words)
+    (best,) = next(translate(diagonal(cut), [text], replace_unknown={}))
+    assert best.text == text.replace("run@@ ing", "runing").replace("@@ ", "")
