@@ -199,12 +199,9 @@ class Request:
     source: Sequence[str]  # empty if there is none
     how: "TranslationOptions | None"  # without models: None
     scoring: Mapping[str, Any]  # arguments of `compare`
-    comet: Path | None
     on_gpu: bool  # COMET
-    fail_below: float | None
-    output: str | None
-    json: str | None
     report: "ReportRequest | None"
+    command: argparse.Namespace  # what else it was given
 
 
 def _read_request(options: argparse.Namespace) -> Request:
@@ -228,12 +225,9 @@ def _read_request(options: argparse.Namespace) -> Request:
         source=source,
         how=how,
         scoring=scoring,
-        comet=options.comet,
         on_gpu=on_gpu,
-        fail_below=options.fail_below,
-        output=options.output,
-        json=options.json,
         report=report,
+        command=options,
     )
     _check_files(options, request, problems)
     refuse(problems)
@@ -286,7 +280,7 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
         if lines and not any(line.strip() for line in lines):
             problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
     if report is not None:
-        counts.append((f"--gold-alignments {report.gold_path}", len(report.gold)))
+        counts.append((f"--gold-alignments {options.gold_alignments}", len(report.gold)))
         check_places(report, request.source, next(iter(request.references.values()), []), problems)
     counts = [one for one in counts if one[1]]  # without models, and what could not be read
     if len({count for _, count in counts}) > 1:
@@ -381,14 +375,14 @@ def _evaluate(request: Request) -> int:
     with enough_memory(MEMORY):
         translators = _loaded(request)
         comet = None
-        if request.comet is not None:
-            comet = Comet(request.comet, request.source, on_gpu=request.on_gpu)
+        if request.command.comet is not None:
+            comet = Comet(request.command.comet, request.source, on_gpu=request.on_gpu)
         systems = {
             one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
             for one in request.candidates
         }
-    if request.output:
-        write_text(request.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
+    if request.command.output:
+        write_text(request.command.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(request, systems):
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     runs: dict[str, list[str]] = {}
@@ -401,7 +395,7 @@ def _evaluate(request: Request) -> int:
             systems, references, source=request.source or None, comet=comet, runs=runs, **request.scoring
         )
     how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
-    write_report(request.json, table(comparison), json_object(comparison, **how))
+    write_report(request.command.json, table(comparison), json_object(comparison, **how))
     if request.report is not None:
         write_page(request.report, comparison, **how, translators=translators)
     return TOO_LOW if _is_too_low(request, comparison) else 0
@@ -454,7 +448,7 @@ def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[st
         references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
     scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
     warnings = text_warnings(hypotheses, references, **scoring)
-    if request.comet is not None and len(references) > 1:
+    if request.command.comet is not None and len(references) > 1:
         warnings.append(f"COMET compares with one reference: here with {next(iter(request.references))}, the first")
     for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:
@@ -464,12 +458,12 @@ def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[st
 
 def _is_too_low(request: Request, comparison: "Comparison") -> bool:
     """Whether a system has less BLEU than --fail-below asks for, its mean if there are several runs of it."""
-    if request.fail_below is None:
+    if request.command.fail_below is None:
         return False
     bleu = {scored.name: scored.scores["bleu"].score for scored in comparison.systems}
     if comparison.runs:
         bleu = {runs.name: runs.mean["bleu"] for runs in comparison.runs}
-    low = {name: score for name, score in bleu.items() if round(score, 6) < request.fail_below}
+    low = {name: score for name, score in bleu.items() if round(score, 6) < request.command.fail_below}
     for name, score in low.items():
-        print(f"{PROGRAM}: {name}: BLEU {score:.4f} is below {request.fail_below:g}", file=sys.stderr)
+        print(f"{PROGRAM}: {name}: BLEU {score:.4f} is below {request.command.fail_below:g}", file=sys.stderr)
     return bool(low)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -38,18 +37,16 @@ MOST_WEIGHTS = 12_000_000  # characters of packed weights on a page
 class ReportRequest:
     """The page to write, and what it shows besides the scores."""
 
-    path: str
-    training_text: Path | None
     attention_model: Models | None  # for translations that come from files
-    gold_path: Path | None
     gold: Sequence[Gold]  # the right alignments of the first reference; empty if there are none
     alignment_step: AlignmentStep
+    command: argparse.Namespace  # what else it was given
 
     @property
     def files(self) -> Files:
         """The files to read, with their options."""
         models = [] if self.attention_model is None else self.attention_model.paths
-        others = [("--training-text", self.training_text), ("--gold-alignments", self.gold_path)]
+        others = [("--training-text", self.command.training_text), ("--gold-alignments", self.command.gold_alignments)]
         return [*others, *(("--attention-model", path) for path in models)]
 
 
@@ -77,12 +74,10 @@ def read_report_request(
     read = partial(read_gold, first_word=options.first_word or 0)
     gold = read_whole("--gold-alignments", options.gold_alignments, read, problems)
     return ReportRequest(
-        path=options.report,
-        training_text=options.training_text,
         attention_model=models,
-        gold_path=options.gold_alignments,
         gold=gold,
         alignment_step=step,
+        command=options,
     )
 
 
@@ -92,8 +87,9 @@ def check_places(report: ReportRequest, source: Sequence[str], reference: Sequen
         counts = [len(line.split()) for line in sides]
         for link in sorted(gold.possible):
             if link[0] >= counts[0] or link[1] >= counts[1]:
+                path = report.command.gold_alignments
                 problems.append(
-                    f"--gold-alignments {report.gold_path}, line {number}: {pharaoh([link])} links words that are "
+                    f"--gold-alignments {path}, line {number}: {pharaoh([link])} links words that are "
                     f"missing; there --source has {counts[0]} and --reference has {counts[1]}, counted from 0; "
                     "--first-word 1 counts from 1"
                 )
@@ -135,15 +131,16 @@ def write_page(
             scores = forced.scores(comparison.references[0], range(comparison.sentences))
             links = [scored.alignment.links for scored in scores if scored.alignment is not None]
             errors[id(translator)] = alignment_scores(links, request.gold)
+    text = request.command.training_text
     made = contents(
         comparison,
         tokenize=tokenize,
         lowercase=lowercase,
         attention=attention,
         alignments={name: errors[id(one)] for name, one in attentive.items() if id(one) in errors},
-        training=None if request.training_text is None else read_lines(request.training_text),
+        training=None if text is None else read_lines(text),
     )
-    write_text(request.path, page(made))
+    write_text(request.command.report, page(made))
 
 
 @dataclass(frozen=True)

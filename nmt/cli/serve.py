@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ COUNTS = {  # options of limits: their unit, and what they limit
     "waiting": ("N", "requests that wait for their translation; one more is refused with status 503"),
 }
 MEMORY = "serve fewer models, or on another machine"
-_ORIGIN = re.compile(r"\*|(?!http://.*:80$|https://.*:443$)https?://(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::[1-9]\d*)?")
+_ORIGIN = re.compile(r"\*|(?!http://.*:80$|https://.*:443$)https?://(?:[a-z0-9._-]+|\[([0-9a-f:]+)\])(?::([1-9]\d*))?")
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
@@ -232,9 +233,11 @@ def _read_glossaries(texts: Sequence[str], pairs: Sequence[Pair], problems: list
 
 def _origin(text: str) -> str:
     """An origin in lower case, as browsers send it; or *, which is all of them."""
-    if _ORIGIN.fullmatch(text.lower()) is None:
-        raise argparse.ArgumentTypeError(
-            "an origin is scheme and host, perhaps with a port, such as https://example.org or http://localhost:8080, "
-            "in ASCII (xn--...), without 80 for http or 443 for https; or *"
-        )
-    return text.lower()
+    match = _ORIGIN.fullmatch(text.lower())
+    with suppress(ValueError):  # no address
+        if match and int(match[2] or 0) < 1 << 16 and (match[1] is None or match[1] == str(IPv6Address(match[1]))):
+            return match[0]
+    raise argparse.ArgumentTypeError(
+        "an origin is scheme and host, perhaps with a port, such as https://example.org or http://localhost:8080, "
+        "in ASCII (xn--...), as short as it can be, without 80 for http or 443 for https; or *"
+    )

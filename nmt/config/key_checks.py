@@ -61,6 +61,8 @@ def _problems(errors: Sequence[ErrorDetails], tree: Any, families: Families) -> 
             meant.update(keys)
         else:
             message = _wrong_value(path, value_at(tree, path), schema, families)
+            if error["type"] == "value_error" and isinstance(value_at(tree, path), list):  # one of its items
+                message = error["msg"].removeprefix("Value error, ")
         problems[path] = Problem(path, message)
         if len(problems.keys() - (missing & meant)) > MOST_PROBLEMS:
             break

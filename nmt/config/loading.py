@@ -134,6 +134,8 @@ def _text(path: Path) -> str:
         hint = f"nearest of the examples: {example}" if example else "nmt-train --list-configs lists examples"
         missing = nothing_at(path, "no such configuration file", endings=(".yaml", ".yml"))
         raise UserError(f"{missing}; {hint}") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; give a file, such as {path / 'config.yaml'}") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(content) > LONGEST_TEXT:

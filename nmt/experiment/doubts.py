@@ -5,6 +5,8 @@ from itertools import islice
 from nmt.config import Config
 from nmt.data.corpus import read_lines
 from nmt.data.subwords import Subwords
+from nmt.decoding.text.languages import CODE, NAMES, code_of
+from nmt.errors import nearest
 from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.experiment.request import Request
 from nmt.models.combinations import start_warnings
@@ -14,10 +16,17 @@ FIRST_LINES = 1000  # of a file, that tell how all are written
 
 
 def doubts_of_start(request: Request) -> list[str]:
-    """Of weights from which a model hardly learns; those of another model have learned."""
+    """Of languages without a code, and of weights from which a model hardly learns; another one's have learned."""
+    warnings = []
+    for key in ("source_language", "target_language"):
+        name = getattr(request.config.data, key)
+        if CODE.fullmatch(name) is None:
+            near = nearest(name, list(NAMES.values()))
+            hint = f"; {near} is {code_of(near)}" if near else ", such as de"
+            warnings.append(f"data.{key} is {name!r}; sentences and glossaries need the code of a language{hint}")
     if request.origin is not None:
-        return []
-    warnings = list(start_warnings(request.config.model, request.config.training))
+        return warnings
+    warnings += start_warnings(request.config.model, request.config.training)
     if request.config.training.minimum_risk is not None:
         warnings.append(
             "training.minimum_risk learns from translations of the model, which mean nothing at first; give a trained "

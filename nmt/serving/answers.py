@@ -24,14 +24,9 @@ def written(request: Request, translations: "Sequence[Sequence[Translation]]") -
     if request.kind.weights:
         answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
     if request.kind.options.word_scores:
-        answer["wordScores"] = [[_word_scores(line[0]) for line in lines] for _, lines in texts]
+        scores = [[line[0].word_scores for line in lines] for _, lines in texts]
+        answer["wordScores"] = [[one.rounded() for one in of_text if one is not None] for of_text in scores]
     return answer if request.is_list else {name: values[0] for name, values in answer.items()}
-
-
-def _word_scores(translation: "Translation") -> dict[str, Any]:
-    """The words of a translation and their log-probabilities, and that of the end."""
-    assert translation.word_scores is not None
-    return translation.word_scores.rounded()
 
 
 def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]") -> list[str]:

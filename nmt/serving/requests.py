@@ -207,7 +207,9 @@ def read_file_request(
     file = raw.get("file")
     if not isinstance(file, File):
         raise UserError("Invalid request: missing file parameter")
-    path = PurePath(PurePath((file.file_name or b"").decode(errors="replace")).name)
+    if not file.file_name:  # as browsers send what nobody has chosen
+        raise UserError("Invalid request: empty file")
+    path = PurePath(PurePath(file.file_name.decode(errors="replace")).name)
     if path.suffix.lower() not in EXTENSIONS:
         raise UserError(f"Invalid request: file format not supported; supported: {', '.join(EXTENSIONS)}")
     name = shortened(path.name, MOST_SHOWN)

@@ -317,8 +317,12 @@ def test_references_that_bleu_cannot_take_apart(
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tiny, tmp_path / "run", "data.max_length=7", "--dry-run") == 0
-    text = capsys.readouterr().out
+    languages = ("data.source_language=German", "data.target_language=gsw-CH")
+    assert train(tiny, tmp_path / "run", "data.max_length=7", *languages, "--dry-run") == 0
+    text, told = capsys.readouterr()
+    (warning,) = re.findall("warning: data.*", told)  # dialects have codes
+    code = "sentences and glossaries need the code of a language; German is de"
+    assert warning == f"warning: data.source_language is 'German'; {code}"
     for pattern in (
         r"training corpus: 108 pairs read, (?!108)\d+ kept \(\d+\.\d\d%; left out: \d+ longer than data\.max_length",
         r"validation corpus: 12 pairs read, 12 kept\n",

@@ -1,5 +1,6 @@
 """What a model does not see, and what stands in its translation all the same, whatever it writes."""
 
+import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -374,4 +375,9 @@ def test_a_configuration(tmp_path: Path) -> None:
 
     settings_of = configuration()
     settings_of["decoding"] = {"protect": ["numbers", "ART-\\d+"]}
-    assert parse_config(__import__("json").dumps(settings_of)).decoding.protect == ["numbers", "ART-\\d+"]
+    assert parse_config(json.dumps(settings_of)).decoding.protect == ["numbers", "ART-\\d+"]
+    settings_of["decoding"] = {"protect": ["numbers", "("]}
+    with pytest.raises(
+        UserError, match=r"decoding.protect: '\(' is none of placeholders, .*, and no regular expression"
+    ):
+        parse_config(json.dumps(settings_of))

@@ -228,6 +228,7 @@ def test_no_name_leaves_its_place(client: Serving, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
+        ("", b"", "Invalid request: empty file"),
         ("a.docx", b"", "Invalid request: file format not supported; supported: "),
         ("a.txt", b"\xff", "a.txt, line 1"),
         ("a.srt", b"no times", "a.srt"),

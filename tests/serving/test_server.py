@@ -220,7 +220,7 @@ def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
             "http://a.example:80",
             "ftp://a.example",
         ),
-        *("https://b\u00fccher.example", "http://a:070"),
+        *("https://b\u00fccher.example", "http://a:070", "http://a:65536", "http://[0:0:0::1]", "http://[1:2]"),
     ],
 )
 def test_an_origin_that_no_browser_sends(given: str, capsys: pytest.CaptureFixture[str]) -> None:

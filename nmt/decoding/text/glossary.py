@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.data.corpus import LONGEST_LINE, read_lines
-from nmt.decoding.text.languages import code_of
+from nmt.decoding.text.languages import CODE, code_of
 from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
 
@@ -27,7 +27,6 @@ _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = ({"source", "source term", "term"}, {"target", "target term", "translation"})  # as headers call them
 _SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_]\w+)*")  # of a language
 
 
 class Occurrence(NamedTuple):
@@ -180,7 +179,7 @@ def _columns(row: Sequence[str], languages: tuple[str | None, str | None]) -> li
 
 def _has_codes(row: Sequence[str]) -> bool:
     """Whether a row has a term, its translation, and their languages, as DeepL writes it."""
-    return len(row) == 4 and all(map(_CODE.fullmatch, row[2:]))
+    return len(row) == 4 and all(map(CODE.fullmatch, row[2:]))
 
 
 def _rank(cell: str, names: Container[str], language: str | None) -> int:

@@ -60,6 +60,7 @@ NAMES = {
     "zh": "Chinese",
 }
 
+CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.IGNORECASE | re.DOTALL)  # perhaps with a region
 _CODES = {name.lower(): code for code, name in NAMES.items()}
 # What sentencex has rules of its own for that NAMES does not have
 _MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))

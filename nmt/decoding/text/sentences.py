@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from nmt.data.words import has_finer
-from nmt.decoding.text.languages import WITH_ORDINALS
+from nmt.decoding.text.languages import CODE, WITH_ORDINALS
 from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
 
@@ -22,7 +22,6 @@ _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join(
     (".!?…", *_OUTSIDE_WORDS)
 )  # marks at the end of a sentence, in many scripts; the first also in words: Python.Org
-_CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.DOTALL)
 _SPACE, _BLANK_LINES = re.compile(r"[^\S\n]"), re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
@@ -84,7 +83,7 @@ def checked_language(name: str) -> str:
     """
     if not is_installed():
         raise UserError(f"sentencex, which knows where sentences end, is not installed; {INSTALL}")
-    match = _CODE.fullmatch(name.lower())
+    match = CODE.fullmatch(name.lower())
     if match is None:
         raise UserError(
             f"{name!r} is no code of a language; name the one whose rules say where sentences end, such as "
