@@ -52,22 +52,22 @@ class Mark(NamedTuple):
 
 _TEXT = ("text",)
 MARKS = {
-    "cased": Mark(("lettered",), "have capital letters", "lowercase both texts, or neither"),
-    "capitals": Mark(("lettered",), "are in capitals only", "write both texts in the usual case"),
+    "cased": Mark(("lettered",), "have capital letters", "give both in the same case"),
+    "capitals": Mark(("lettered",), "are in capitals only", "give both in the usual case"),
     "tokenized": Mark(
         ("tokenized", "untokenized"),
         "look tokenized (such as 'word .', '&apos;' or '@-@')",
-        "tokenize both texts alike, or neither",
+        "give both tokenized alike, or neither",
     ),
     "segmented": Mark(
         _TEXT,
         "look split into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or '@@')",
-        "join the pieces, or cut both texts alike",
+        "join the pieces, or cut both alike",
     ),
     "spaced": Mark(
         ("spaced", "unspaced"),
         "have spaces between words of a script without spaces",
-        "cut both texts into words, or neither",
+        "give both cut into words, or neither",
     ),
     "tabbed": Mark(
         _TEXT,

@@ -26,9 +26,9 @@ def test_tokenized_training_text_and_raw_validation_text(shared_data: Path) -> N
     train, valid = (lines_of(shared_data, name) for name in (TOKENIZED.format("train", "en"), RAW.format("val", "en")))
     assert found(train, valid) == {
         "cased": "other: 996 of 1,000 lines (99.6%) have capital letters (the first is line 1), but 0.0% of one; "
-        "lowercase both texts, or neither",
+        "give both in the same case",
         "tokenized": "one: 945 of 945 lines (100.0%) look tokenized (such as 'word .', '&apos;' or '@-@') (the first "
-        "is line 1), but 0.0% of other; tokenize both texts alike, or neither",
+        "is line 1), but 0.0% of other; give both tokenized alike, or neither",
     }
 
 

@@ -139,15 +139,18 @@ def _score(request: Request) -> None:
     from tqdm import tqdm
 
     from nmt.data.corpus import read_lines
+    from nmt.decoding.doubts import Doubts
     from nmt.decoding.scoring import score
     from nmt.evaluation.contrast import Contrast
     from nmt.ops.memory import enough_memory
+    from nmt.text_form import form_of
 
     options = request.options
     translations = [path for path in (options.target, options.contrast) if path is not None]
     log_probability, tokens, right, ties = 0.0, 0, 0, 0
     with enough_memory(MEMORY):
         translator = request.models.load()
+        Doubts(form=form_of(read_lines(options.source), name=str(options.source))).warn(translator.source_form)
         lines = zip(read_lines(options.source), *map(read_lines, translations), strict=True)
         scores = score(
             translator.scorer,

@@ -27,7 +27,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import ALONE, Processes, joined
 from nmt.signals import Interrupted, handled, leaving, reporting
-from nmt.text_form import FORMS
+from nmt.text_form import FORMS, disagreements, source_form
 from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
@@ -230,6 +230,8 @@ def _prepare(request: Request, log: Log) -> Prepared:
     vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
     _warn(log, doubts_of_references(request.config, prepared.vocabularies.target))
+    if request.origin is not None and (before := source_form(request.origin.model.training)) is not None:
+        _warn(log, [*disagreements(prepared.forms[0], before).values()])
     for line in mixture(request.config.data.train, prepared.train.sizes):
         log(line)
     return prepared

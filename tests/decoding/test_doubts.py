@@ -134,7 +134,7 @@ def test_text_of_another_form_than_the_training_text(make, capsys, lines, option
     model.with_name("source").write_text("a dog runs\n" * lines, encoding="utf-8")
     expected = (
         "nmt-translate: warning: the model's training text: 100 of 100 lines (100.0%) have capital letters, but 0.0% "
-        "of the text; lowercase both texts, or neither"
+        "of the text; give both in the same case"
     )
     assert warnings(capsys, model, *options, about="capital") == [expected] * (lines >= ENOUGH)
 

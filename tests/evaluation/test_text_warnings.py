@@ -113,7 +113,7 @@ def test_real_corpora_are_told_apart(shared_data: Path, name: str, fitting: str)
         (
             str.upper,
             str,
-            " are in capitals only (the first is line 1), but 0.0% of references; write both texts in the ",
+            " are in capitals only (the first is line 1), but 0.0% of references; give both in the usual ",
         ),
         (str, lambda line: f"{line}\t{line[:-1]} now.", "FILE > NEW writes it; several references are several files"),
     ],
