@@ -106,10 +106,10 @@ def test_a_source_in_another_form_than_the_training_text(files: Path, trained: P
     (files / "tgt").write_text("der Hund sieht den Kater .\n" * 20, encoding="utf-8")
     scores(trained)
     told = [line for line in capsys.readouterr().err.splitlines() if "in capitals only" in line]
-    assert told == [
-        "nmt-score: warning: src: 20 of 20 lines (100.0%) are in capitals only (the first is line 1), but 0.0% of the "
-        "model's training text; give both in the usual case"
-    ]
+    beginning = (
+        "nmt-score: warning: src: 20 of 20 lines (100.0%) are in capitals only (the first is line 1), but 0.0% of "
+    )
+    assert told == [f"{beginning}the model's training text; give both in the usual case"]
 
 
 def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
