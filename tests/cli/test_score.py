@@ -100,7 +100,6 @@ def test_blank_files_have_no_perplexity(trained: Path, files: Path, capsys: Capt
     assert json.loads((files / "all.json").read_text(encoding="utf-8"))["perplexity"] is None
 
 
-@pytest.mark.usefixtures("files")
 def test_a_source_in_another_form_than_the_training_text(files: Path, trained: Path, capsys: Capture) -> None:
     (files / "src").write_text("THE DOG SEES THE CAT .\n" * 20, encoding="utf-8")
     (files / "tgt").write_text("der Hund sieht den Kater .\n" * 20, encoding="utf-8")
@@ -112,6 +111,7 @@ def test_a_source_in_another_form_than_the_training_text(files: Path, trained: P
     assert told == [f"{beginning}the model's training text; give both in the usual case"]
 
 
+@pytest.mark.usefixtures("files")
 def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     messages = complaints(capsys)
     assert messages[0] == "nmt-score: 3 problems:"
