@@ -1,0 +1,34 @@
+"""Settings by size: the starter with any of them is a configuration, and keeps its comments."""
+
+from typing import Literal
+
+import pytest
+
+from nmt.config import parse_config
+from nmt.config.suited import TABLE, filled_in, suited_settings
+from nmt.examples import starters
+from nmt.models.combinations import FAMILIES
+
+STARTER = starters()["my_files"].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("pairs", TABLE)
+@pytest.mark.parametrize("units", ["sentences", "words", "characters"])
+def test_the_starter_has_all_that_is_set(pairs: int, units: Literal["sentences", "words", "characters"]) -> None:
+    settings = suited_settings(pairs, units=units, words=10**6, tokenize="none")
+    text = filled_in(STARTER, settings | {"name": "a", "data.train.0.source": "no #1"}, "the head")
+    config = parse_config(text, FAMILIES)
+    assert config.subwords.size == TABLE[pairs]["subwords.size"]
+    assert config.training.validation.tokenize == "none"
+    assert str(config.data.train[0].source).endswith("no #1")
+    assert config.training.early_stopping is not None
+    assert text.startswith("# the head\n\nname: a # of the folder")
+    assert text.count("\n") < 50
+
+
+def test_settings_change_with_size_and_words() -> None:
+    few, more, many = (
+        suited_settings(pairs, units="sentences", words=5000, tokenize="13a") for pairs in (9_999, 10_000, 1_000_000)
+    )
+    assert (few["subwords.size"], more["subwords.size"], many["subwords.size"]) == (2000, 4000, 5000)
+    assert suited_settings(300, units="words", words=50, tokenize="char")["subwords.size"] == 100
