@@ -5,6 +5,7 @@ Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` 
 
 import csv
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ class Pair(NamedTuple):
     fault: str = ""  # a key of `cleaning.RULES` for what is no pair
 
 
+@lru_cache(maxsize=1000)
 def is_language(code: str, wanted: str) -> bool:
     """Whether a language is the wanted one: en-US and EN_us are en, but en is not en-US."""
     code, wanted = (text.strip().lower().replace("_", "-") for text in (code, wanted))

@@ -17,7 +17,6 @@ _FILES = ("xliff", "file")
 _TEXTS = ("{*}tuv", "{*}source", "{*}target")
 _DECLARED = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
 _CODES = ("bpt", "ept", "it", "ph", "ut", "prop", "note")
-_NODES = f".//text()[not(ancestor::*[{' or '.join(f'local-name()={name!r}' for name in _CODES)}])]"
 _SPACES = re.compile(r"[ \t\r\n]+")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _DOCUMENT = ("file", "x-document", "x-file", "x-filename")  # properties of TMX that name one
@@ -96,5 +95,14 @@ def _texts(unit: Any, usual: Mapping[str, str]) -> dict[str, str]:
     for element in unit.iterchildren(*_TEXTS):
         language = element.get(_LANGUAGE) or element.get("lang") or usual.get(etree.QName(element).localname, "")
         if element.get("state") not in _OPEN:
-            texts.setdefault(language, _SPACES.sub(" ", "".join(element.xpath(_NODES))).strip(" "))
+            texts.setdefault(language, _SPACES.sub(" ", "".join(_text_of(element))).strip(" "))
     return texts
+
+
+def _text_of(element: Any) -> Iterator[str]:
+    """The text of an element and those in it, without codes."""
+    yield element.text or ""
+    for child in element:
+        if isinstance(child.tag, str) and child.tag.rpartition("}")[2] not in _CODES:  # no comment
+            yield from _text_of(child)
+        yield child.tail or ""

@@ -141,7 +141,7 @@ def as_tmx(pairs: list[tuple[str, str]]) -> list[str]:
     units = []
     for number, (en, de) in enumerate(pairs):
         target = f'<tuv xml:lang="de-DE"><seg>{de}<ph x="1">&lt;br/></ph></seg></tuv>'
-        source = f'<tuv xml:lang="en_US"><seg><hi>{en[:2]}</hi>{en[2:]}</seg></tuv>'
+        source = f'<tuv xml:lang="en_US"><seg><hi>{en[:2]}</hi><!-- no -->{en[2:]}</seg></tuv>'
         other = f'<prop type="file">{number // 10}.html</prop><tuv xml:lang="fr"><seg>La la</seg></tuv>'
         units.append(f"<tu>{other}{target}{source}</tu>")
     return [f"{head}<body>", *units, "</body></tmx>"]
