@@ -15,7 +15,7 @@ import os
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -67,6 +67,7 @@ class SystemScore:
 
     score: float
     interval: Interval | None
+    counted: Counted | None = field(default=None, compare=False, repr=False)  # what it was computed from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +211,9 @@ def compare(
     scored = []
     for name, hypotheses in systems.items():
         scores = {
-            metric: SystemScore(score=column[name].score, interval=bounds[metric][name] if bounds else None)
+            metric: SystemScore(
+                score=column[name].score, interval=bounds[metric][name] if bounds else None, counted=column[name]
+            )
             for metric, column in columns.items()
         }
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))

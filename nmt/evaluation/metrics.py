@@ -191,12 +191,20 @@ class Counted(NamedTuple):
         """The score of all sentences."""
         return float(self.metric._aggregate_and_compute(self.statistics).score)
 
+    def parts(self) -> dict[str, Any]:
+        """What BLEU is made of, lengths in tokens; nothing for other metrics."""
+        if not isinstance(self.metric, BLEU):
+            return {}
+        bleu = self.metric._aggregate_and_compute(self.statistics)
+        lengths = {"length": bleu.sys_len, "reference_length": bleu.ref_len}
+        return {"precisions": [round(share, 6) for share in bleu.precisions], "brevity_penalty": bleu.bp, **lengths}
+
     def of(self, indices: Iterable[int]) -> float:
         """The score of these sentences as a corpus."""
         return self._replace(statistics=[self.statistics[index] for index in indices]).score
 
-    def sentences(self, most: int) -> list[float]:
-        """The score of each sentence by itself, of at most so many."""
+    def sentences(self, most: int | None = None) -> list[float]:
+        """The score of each sentence by itself, of at most so many; None: of all."""
         compute = _sentence_bleu if isinstance(self.metric, BLEU) else self.metric._compute_score_from_stats
         return [float(compute(row).score) for row in self.statistics[:most]]
 

@@ -61,9 +61,9 @@ def legend(comparison: Comparison) -> str:
 def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> dict[str, Any]:
     """The scores as an object for `json.dump`, rounded to six decimals.
 
-    One system: {"score", "signature"} for each metric, with "interval" where there is one. Several: `systems`,
-    `signatures`, and `references`, with `significance` and `runs` where there are any. Both: what was scored how.
-    Rounding makes a perfect translation 100.0, not the 100.00000000000004 of floating point.
+    One system: {"score", "lines", "signature"} for each metric, with "interval" where there is one, and of BLEU its
+    parts. Several: `systems`, `signatures`, and `references`, with `significance` and `runs` where there are any. Both:
+    what was scored how. Rounding makes a perfect translation 100.0, not the 100.00000000000004 of floating point.
     """
     how = {"sentences": comparison.sentences, "tokenize": tokenize, "lowercase": lowercase}
     signatures = {metric: measure.signature for metric, measure in comparison.measures.items()}
@@ -99,6 +99,9 @@ def _scores(scored: System) -> dict[str, dict[str, Any]]:
         scores[metric] = {"score": round(score.score, 6)}
         if score.interval is not None:
             scores[metric]["interval"] = _rounded(score.interval._asdict())
+        if score.counted is not None:
+            scores[metric] |= score.counted.parts()
+            scores[metric]["lines"] = [round(line, 6) for line in score.counted.sentences()]
     return scores
 
 

@@ -15,7 +15,7 @@ OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.
 WORD_LIST = 0.95  # of the lines, with fewer words than BLEU counts together
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
-BY_CASE = {"bleu", "chrf", "chrf++"}  # metrics, unless lowercased
+BY_CASE = {"bleu", "chrf", "chrf++", "accuracy", "cer"}  # metrics, unless lowercased
 _HERE = {"cased": "; --lowercase ignores case", "tabbed": "; several references are several files"}
 
 

@@ -50,6 +50,12 @@ def test_a_file_is_scored_as_sacrebleu_scores_it(files: Path, capsys: pytest.Cap
     assert scores["bleu"]["score"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
     assert scores["chrf"]["score"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
     assert scores["ter"]["score"] == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
+    bleu = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
+    parts = ("precisions", "brevity_penalty", "length", "reference_length")
+    expected = [pytest.approx(bleu.precisions), bleu.bp, bleu.sys_len, bleu.ref_len]
+    assert [scores["bleu"][part] for part in parts] == expected
+    sentences = [sacrebleu.sentence_chrf(*pair).score for pair in zip(HYPOTHESES, zip(REFERENCES), strict=True)]
+    assert scores["chrf"]["lines"] == pytest.approx(sentences)
     assert (scores["sentences"], scores["tokenize"], scores["lowercase"]) == (3, "13a", False)
     for title, name in (("BLEU", "bleu"), ("chrF2", "chrf"), ("TER", "ter")):
         (line,) = [line for line in captured.out.splitlines() if line.startswith(title)]
