@@ -195,7 +195,8 @@ class Counted(NamedTuple):
         """What BLEU is made of, lengths in tokens; nothing for other metrics."""
         if not isinstance(self.metric, BLEU):
             return {}
-        bleu = self.metric._aggregate_and_compute(self.statistics)
+        statistics: Any = self.statistics
+        bleu = self.metric._aggregate_and_compute(statistics)
         lengths = {"length": bleu.sys_len, "reference_length": bleu.ref_len}
         return {"precisions": [round(share, 6) for share in bleu.precisions], "brevity_penalty": bleu.bp, **lengths}
 

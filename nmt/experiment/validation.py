@@ -100,7 +100,7 @@ def build_validation(
         for name, corpus in watched.items():
             numbers, *_ = score(model, translator, corpus)
             metrics |= {f"{name}.{metric}": value for metric, value in numbers.items()}
-        return Validation(metrics, samples)
+        return Validation(metrics, samples, hypotheses)
 
     return validate
 

@@ -28,6 +28,7 @@ class Validation(NamedTuple):
 
     metrics: dict[str, float]  # loss, perplexity, bleu
     samples: Sequence[Sample] = ()  # the same sentences at every validation; in the first process only
+    translations: Sequence[str] = ()  # of all sentences
 
 
 Validate = Callable[[Seq2Seq], Validation]

@@ -1,14 +1,15 @@
-"""The measurements of a run: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
+"""The measurements of a run: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log;
+and a file with the translations of each validation.
 
-A resumed run cuts metrics.jsonl back to the saved state, so that an interrupted run leaves the file of an
-uninterrupted one. Every line of a damaged file that can be read is kept.
+A resumed run goes back to the saved state in all of them, so that an interrupted run leaves the files of an
+uninterrupted one. Every line of a damaged metrics.jsonl that can be read is kept.
 """
 
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from nmt.evaluation import metrics
 from nmt.evaluation.measurements import Record, measurement
 from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
+from nmt.training.corpus_loss import Validation
 from nmt.training.progress import Progress
-from nmt.training.run_folder import METRICS, TENSORBOARD
-from nmt.training.samples import Sample
+from nmt.training.run_folder import METRICS, TENSORBOARD, validation_path, validations
 
 Log = Callable[[str], None]
 _LARGE = 1e6  # from here on, a number has an exponent in the log
@@ -35,6 +36,10 @@ class Records:
         `state` has what `saved` returned then, among others, and is empty for a new run. `log` is told of damage.
         """
         self._path = folder / METRICS
+        self._folder = folder
+        for update, path in validations(folder):
+            if not progress.is_after(update, "valid"):
+                path.unlink()
         lines = _saved_lines(self._path, state, progress, log)
         self._digest = new_digest(b"".join(lines))
         is_shown = progress.validated == progress.update  # all of that step
@@ -62,9 +67,13 @@ class Records:
         self._file.flush()
         self._board.write(record)
 
-    def show(self, step: int, samples: Sequence[Sample]) -> None:
-        """Show, in TensorBoard alone, what a validation has besides its record."""
-        self._board.show(step, samples)
+    def show(self, step: int, validation: Validation) -> None:
+        """Write what a validation has besides its record: some sentences to TensorBoard, all translations to a file."""
+        self._board.show(step, validation.samples)
+        path = validation_path(self._folder, step)
+        path.parent.mkdir(exist_ok=True)
+        with written_atomically(path) as file:
+            file.writelines(f"{translation}\n" for translation in validation.translations)
 
     def close(self) -> None:
         with closing(self._board):

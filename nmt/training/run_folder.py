@@ -25,9 +25,11 @@ from nmt.processes import is_restarted
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
 PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
 METRICS, TENSORBOARD, ORIGIN = FILE, "tensorboard", "init_from.safetensors"
+VALIDATIONS = "validations"  # the folder of what each validation translated
 EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{8})\.nmt")  # our own files in TENSORBOARD, in their order
 STATES = (STATE, PREVIOUS_STATE)
 _CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
+_VALIDATION = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.txt")
 
 
 def begun_with(folder: Path) -> Config | None:
@@ -259,16 +261,30 @@ def has_state(path: Path) -> bool:
 
 def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
     """The checkpoints in a run's folder, with their updates: only files named exactly as a run names them."""
-    for file in _inside(path / CHECKPOINTS):
-        if (match := _CHECKPOINT.fullmatch(file.name)) and _is_own(file):
+    return _numbered(path / CHECKPOINTS, _CHECKPOINT)
+
+
+def validations(path: Path) -> Iterator[tuple[int, Path]]:
+    """The files with what validations translated in a run's folder, with their updates, likewise."""
+    return _numbered(path / VALIDATIONS, _VALIDATION)
+
+
+def validation_path(path: Path, update: int) -> Path:
+    """The file with what the validation of that update translates."""
+    return path / VALIDATIONS / f"update-{update:08d}.txt"
+
+
+def _numbered(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
+    for file in _inside(folder):
+        if (match := name.fullmatch(file.name)) and _is_own(file):
             yield int(match[1]), file
 
 
 def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
-    several = [file for _, file in checkpoints(path)]
-    inside = (*_inside(path), *_inside(path / CHECKPOINTS))
+    several = [file for _, file in (*checkpoints(path), *validations(path))]
+    inside = (*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / VALIDATIONS))
     several += [file for file in inside if UNFINISHED.search(file.name) and _is_own(file)]
     return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
 

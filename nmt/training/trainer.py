@@ -256,13 +256,13 @@ class Trainer:
         self._save()
 
     def _score_and_keep(self) -> None:
-        metrics, samples = self._scored()
+        metrics, *_ = validation = self._scored()
         progress = self.progress
         is_best = progress.record(metrics, self.settings)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
         if self.records is not None:
-            self.records.show(progress.update, samples)
+            self.records.show(progress.update, validation)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
         checkpoint = self.folder.checkpoint_path(progress.update)
@@ -349,7 +349,7 @@ class Trainer:
             self.log(f"no average: it needs at least two of the best checkpoints, and {len(paths)} can be read")
             return
         with with_weights(self.model, average_weights(paths.values())):
-            metrics, _ = self._scored()
+            metrics, *_ = self._scored()
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
             self._record("average", metrics)

@@ -19,7 +19,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from nmt.cli.train import main
 from nmt.config import parse_config
-from nmt.evaluation.metrics import METRICS, Metric
+from nmt.evaluation.metrics import METRICS, Metric, corpus_scores
 from nmt.experiment import validation
 from nmt.experiment.logs import logging_to, progress_bar
 from nmt.models.model_file import load_model
@@ -124,6 +124,16 @@ def test_tensorboard_shows_the_same_sentences_at_each_validation(trained: Path, 
         assert set(pictures) <= {9, 18, 27}  # none of an empty translation
         assert len(set(pictures.values())) == len(pictures)
     assert 27 in pictures
+
+
+def test_each_validation_leaves_its_translations(trained: Path, corpus: Path) -> None:
+    references = (corpus / "valid.de").read_text(encoding="utf-8").splitlines()
+    validations = [record for record in records(trained) if record["split"] == "valid"]
+    for record in validations:
+        path = trained / "validations" / f"update-{record['step']:08d}.txt"
+        translations = path.read_text(encoding="utf-8").splitlines()
+        assert corpus_scores(translations, references, metrics=("bleu",))["bleu"].score == record["bleu"]
+    assert len(list((trained / "validations").iterdir())) == len(validations) == 3
 
 
 def test_tensorboard_without_sentences(tiny: Path, tmp_path: Path, train: Train) -> None:

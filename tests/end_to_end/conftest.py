@@ -112,10 +112,16 @@ def assert_same(left: Path, right: Path) -> None:
     assert timeless(left / "metrics.jsonl") == timeless(right / "metrics.jsonl")
     models = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in (left, right)]
     assert models[0] == models[1]
+    assert translations(left) == translations(right)
     for path in models[0]:
         if path.name not in STATES:
             assert (left / path).read_bytes() == (right / path).read_bytes(), path
     assert repr(shown(left)) == repr(shown(right))  # what is no number equals not even itself
+
+
+def translations(run: Path) -> dict[str, bytes]:
+    """What each validation translated, by the name of its file."""
+    return {path.name: path.read_bytes() for path in sorted((run / "validations").iterdir())}
 
 
 def is_older(path: Path, other: Path) -> bool:

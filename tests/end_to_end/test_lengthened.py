@@ -8,7 +8,7 @@ import yaml
 
 from nmt.cli.train import main
 from nmt.models.model_file import load_model
-from tests.end_to_end.conftest import STATE, assert_same_state, settings, shown, timeless
+from tests.end_to_end.conftest import STATE, assert_same_state, settings, shown, timeless, translations
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +59,8 @@ def test_a_lengthened_run_is_as_one_that_was_so_long(config: Path, whole: Path, 
     assert_same_state(whole / STATE, output / STATE)
     assert timeless(whole / "metrics.jsonl") == timeless(output / "metrics.jsonl")
     assert repr(numbers_shown(whole)) == repr(numbers_shown(output))
+    assert translations(whole) == translations(output)
+    assert len(translations(output)) == 4  # of the updates 6, 12, 18, and 20
     assert (whole / "config.yaml").read_bytes() == (output / "config.yaml").read_bytes()
     models = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in (whole, output)]
     assert models[0] == models[1]

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from nmt.training.corpus_loss import Validation
 from nmt.training.progress import Progress
 from nmt.training.records import Records, readable
 from nmt.training.samples import Sample
@@ -210,7 +211,7 @@ SAMPLES = [
 def validate(records: Records, step: int, bleu: float) -> None:
     """Record a validation whose only metric is BLEU."""
     records.write({**record(step, bleu=bleu), "split": "valid"})
-    records.show(step, SAMPLES)
+    records.show(step, Validation({}, SAMPLES))
 
 
 def test_translations_and_attention_of_a_validation(tmp_path: Path) -> None:
@@ -250,7 +251,18 @@ def test_a_resumed_run_shows_what_was_saved_as_it_was(tmp_path: Path) -> None:
 def test_a_longer_translation_is_drawn_in_part(tmp_path: Path) -> None:
     """Of a model that does not end its translations."""
     records = resumed(tmp_path, {}, Progress())
-    records.show(1, [SAMPLES[0]._replace(target_pieces=["▁H"] * 500, weights=np.ones((500, 3), dtype=np.float32))])
+    sample = SAMPLES[0]._replace(target_pieces=["▁H"] * 500, weights=np.ones((500, 3), dtype=np.float32))
+    records.show(1, Validation({}, [sample]))
     records.close()
     (image,) = board(tmp_path).Images("attention/1")
     assert image.height < 60 * 20 + 100
+
+
+def test_translations_after_the_saved_state_are_removed(tmp_path: Path) -> None:
+    """Of validations that the run has not reached any more; files of other names are nobody's."""
+    for name in ("update-00000003.txt", "update-00000004.txt", "update-00000005.txt", "mine.txt"):
+        (tmp_path / "validations").mkdir(exist_ok=True)
+        (tmp_path / "validations" / name).touch()
+    for validated, left in ((4, 3), (3, 2)):
+        resumed(tmp_path, {}, Progress(update=4, validated=validated)).close()
+        assert len(list((tmp_path / "validations").iterdir())) == left

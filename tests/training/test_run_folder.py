@@ -183,14 +183,14 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     run = [
         *("state.1.safetensors", "best.safetensors", "metrics.jsonl"),
         *(f"checkpoints/update-{number}.safetensors" for number in ("00000500", "123456789")),
-        "tensorboard/events.out.tfevents.00000003.nmt",
+        *("tensorboard/events.out.tfevents.00000003.nmt", "validations/update-00000500.txt"),
         f"checkpoints/update-00000600.safetensors.{'0' * 32}.partial",  # what a kill left
     ]
     mine = [
         *("notes.txt", "state.safetensors.old", "checkpoints/500", "checkpoints/update-500.safetensors"),
         *("checkpoints/update-0000000123456789.safetensors", "checkpoints/update-0٠000012.safetensors"),
         *("tensorboard/events.out.tfevents.1700000000.host.7.0", "checkpoints/600/update-00000001.safetensors"),
-        f"models.{'0' * 32}.partial/of-a-cache",
+        *(f"models.{'0' * 32}.partial/of-a-cache", "validations/500.txt"),
     ]
     (tmp_path / "victim").write_text("mine", encoding="utf-8")
     for name in [*run, *mine, "train.log"]:
