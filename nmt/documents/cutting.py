@@ -7,33 +7,53 @@ lines, words and alignments; it knows nothing of cues, tags and times.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from nmt.data.words import ALONE, Span, words_of
-from nmt.decoding.text.alignment import words_by_part
+from nmt.data.words import ALONE, CLOSING_SIGNS, OPENING_SIGNS, Span, are_together, words_of
+from nmt.decoding.text.alignment import weighted_links
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
-from nmt.documents.words import attention_links, unbroken
-from nmt.pharaoh import Link
 
 PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
 CHARACTER = 0.5  # words that one of a script without spaces counts there
 ROW_PAUSE = 6.0  # what a row's end at a pause may cost, in columns away from the middle
 
+# As in « Non ! »; dots by themselves may begin what follows
+_OPENING_WORD = re.compile(f"[{OPENING_SIGNS}]+")
+_CLOSING_WORD = re.compile(rf"(?![.…]+\Z)[{CLOSING_SIGNS}]+")
 _PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
 _ALONE = re.compile(f"[{ALONE}]")
 _SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
 _PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 
 
+def unbroken(text: str) -> list[Span]:
+    """Words of a text joined where a line is better not broken between them, as before a closing bracket."""
+    joined: list[Span] = []
+    for start, stop in words_of(text):
+        if joined and (
+            (joined[-1][1] == start and are_together(text, start - 1))
+            or _OPENING_WORD.fullmatch(text, *joined[-1])
+            or _CLOSING_WORD.fullmatch(text, start, stop)
+        ):
+            start = joined.pop()[0]
+        joined.append((start, stop))
+    return joined
+
+
+def attention_links(translation: Translation, source: str, target: str) -> list[Weighted]:
+    """How much each word of a translation attends to those of its source; both may have other white space."""
+    return weighted_links(translation.finer_alignment or translation.soft_alignment, source, target)
+
+
 def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str, list[Weighted]]]:
     """The part of the translation, on one line, for each of the texts, with the attention of its words.
 
     A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
-    each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
-    are enough.
+    each word costs one, so does the attention of each that it crosses, and a pause is worth PAUSE. Every text gets a
+    word, if there are enough.
     """
     line = " ".join(translation.text.split())
     units = unbroken(line)
@@ -43,20 +63,13 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     firsts = [bisect_left(words, min(start, len(line))) for start in starts]  # word of each unit
     counts = [0, *accumulate(len(words_of(text)) for text in texts)]
     characters = [0, *accumulate(len(text) + 1 for text in texts)]
-    finer = translation.finer_alignment
-    linked = words_by_part(line.split() if finer is None else finer.target_words, line)
-    shares = [1.0] * len(words)
-    for part in linked:
-        for word in part:
-            shares[word] = 1 / len(part)
     links = attention_links(translation, " ".join(texts), line)
-    most = {target: (source, target) for source, target, _ in sorted(links, key=lambda link: link[2])}
     cuts = [0]
     for number in range(1, len(texts)):
         share = characters[number] / characters[-1] * starts[-1]
         usual = bisect_left(starts, share)
         usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
-        crossed = _crossed(counts[number], shares, most.values())
+        crossed = _crossed(counts[number], len(words), links)
         first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
         if last < first:
             first = last = min(cuts[-1] + 1, len(units))
@@ -78,15 +91,12 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     return parts
 
 
-def _crossed(boundary: int, shares: Sequence[float], links: Iterable[Link]) -> list[float]:
-    """How many links a cut before each target word crosses, if the source is cut before word `boundary`.
-
-    `shares` are what a link of each target word counts: less than one if it is a part of what was linked.
-    """
-    changes = [0.0] * (len(shares) + 1)
-    for source, target in links:
-        changes[0] += shares[target] * (source < boundary)
-        changes[target + 1] += -shares[target] if source < boundary else shares[target]
+def _crossed(boundary: int, words: int, links: Sequence[Weighted]) -> list[float]:
+    """How much attention a cut before each of the target words crosses, if the source is cut before word `boundary`."""
+    changes = [0.0] * (words + 1)
+    for source, target, weight in links:
+        changes[0] += weight * (source < boundary)
+        changes[target + 1] += -weight if source < boundary else weight
     return list(accumulate(changes))
 
 

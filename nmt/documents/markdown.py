@@ -19,9 +19,9 @@ from markdown_it import rules_inline as rules
 from markdown_it.rules_inline import StateInline
 
 from nmt.decoding.writing import Translation
+from nmt.documents.cutting import attention_links
 from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.documents.words import attention_links
 
 Rule = Callable[[StateInline, bool], bool]
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from nmt.data.words import ALONE
 from nmt.decoding.writing import Translation
-from nmt.documents.cutting import columns
-from nmt.documents.words import unbroken
+from nmt.documents.cutting import columns, unbroken
 
 Row = re.Match[str]
 _ROW = re.compile(  # any line

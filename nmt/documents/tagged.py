@@ -12,9 +12,8 @@ from typing import NamedTuple
 from nmt.data.words import CLOSING
 from nmt.decoding.text.marks import ROOT, Mark, Weighted, written
 from nmt.decoding.writing import Translation
-from nmt.documents.cutting import columns, in_rows
+from nmt.documents.cutting import attention_links, columns, in_rows
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.documents.words import attention_links
 
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word

@@ -1,12 +1,13 @@
-"""Words of scripts with and without spaces: where lines may be broken, and links between them."""
+"""Words of scripts with and without spaces: where lines may be broken, and what they attend to."""
 
 import pytest
 import torch
 
+from nmt.data.words import words_of
 from nmt.decoding.text.alignment import Block, SoftAlignment
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.writing import Translation
-from nmt.documents.words import attention_links, unbroken, words_of
+from nmt.documents.cutting import attention_links, unbroken
 
 
 @pytest.mark.parametrize(
