@@ -15,7 +15,7 @@ OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.
 WORD_LIST = 0.95  # of the lines, with fewer words than BLEU counts together
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
-BY_CASE = {"bleu", "chrf", "chrf++", "accuracy", "cer"}  # metrics, unless lowercased
+NOT_BY_CASE = {"ter"}  # of the metrics
 _HERE = {"cased": "; --lowercase ignores case", "tabbed": "; several references are several files"}
 
 
@@ -34,7 +34,7 @@ def text_warnings(
     written = [form_of(lines, name=name) for name, lines in systems.items()]
     given = [form_of(lines, name=name) for name, lines in references.items()]
     right = together(given, name="references")
-    if lowercase or not BY_CASE.intersection(metrics):
+    if lowercase or NOT_BY_CASE.issuperset(metrics):
         right = right.without_case()
     enough = min(ENOUGH, SUSPICIOUS * right.counts["lines"])
     found = [disagreements(form, right, enough=enough) for form in written]
@@ -86,7 +86,7 @@ def format_warnings(
     if tokenize in BY_SPACES and short >= WORD_LIST and unspaced < SUSPICIOUS:
         warnings["short"] = (
             f"{short:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
-            "even where most lines are right; accuracy and the character error rate suit words"
+            "even where most lines are right; accuracy and cer, the character error rate, are metrics that suit words"
         )
     return warnings
 

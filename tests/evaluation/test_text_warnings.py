@@ -136,6 +136,7 @@ def test_words_are_no_text_for_bleu(shared_data: Path) -> None:
 
     (warning,) = warned(written, words, tokenize="13a")
     assert warning.startswith("100% of the references have fewer than the four words that BLEU counts together")
+    assert warning.endswith("; accuracy and cer, the character error rate, are metrics that suit words")
     assert warned(written, words, tokenize="char") == []
     assert warned(written, words, tokenize="13a", metrics=["chrf"]) == []
 
