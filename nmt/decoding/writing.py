@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, EndLinks
+from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
 from nmt.data.words import (
@@ -23,7 +24,6 @@ from nmt.data.words import (
     PieceWords,
     Span,
     has_finer,
-    words_of,
     words_of_line,
     words_of_parts,
     words_of_tokens,
@@ -216,11 +216,10 @@ class Writer:
             return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
 
         marks, tags, kept = _to_place(segment, text)
-        required, attention = self._required_spans(segment, text), None
+        required, links, shown = self._required_spans(segment, text), [], _with_written_placeholders(seen, text)
         if seen.marks and weights is not None:
-            attention = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
-        shown, attention = _without_missing_placeholders(seen, text, attention)
-        links = weighted_links(attention, shown, text)
+            of_shown = aligned(words_of_parts(shown, segment.spans, finer=True), finer=True)
+            links = weighted_links(of_shown, shown, text)
         parts = pieces(shown, marks, tags, text, links, fixed=required)
         if replaces:
             source = words()[1].part(segment.first, len(segment.source))
@@ -245,10 +244,10 @@ class Writer:
             return found
         of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words())
         line = self.vocabularies.source.whole_words(segment.line.text)
-        with_pieces = partial(alignment_with_pieces, line=line, text=text, parts=parts, kept=kept, places=places)
-        alignment = finer = with_pieces(aligned(of_line, finer=False), cut=str.split)
+        with_pieces = partial(alignment_with_pieces, line=line, text=text, parts=parts, kept=kept)
+        alignment = finer = with_pieces(aligned(of_line, finer=False), sources=places(0), finer=False)
         if words()[0] is not words()[1] or has_finer(found.text):
-            finer = with_pieces(aligned(finer_of_line, finer=True), cut=finer_words)
+            finer = with_pieces(aligned(finer_of_line, finer=True), sources=places(1), finer=True)
         return found._replace(alignment=alignment, finer=finer)
 
     def _required_spans(self, segment: Segment, text: str) -> list[Span]:
@@ -327,7 +326,10 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
         content = LINE_END.sub(" ", segment.line.text[start:stop])
         is_there = False
         if mark.instead is None and mark.start < mark.stop:
-            mark = _instead_of(seen.text[mark.start : mark.stop], text, mark, content)
+            placeholder = seen.text[mark.start : mark.stop]
+            place = text.find(placeholder)
+            replaced = mark._replace(instead=content, replaces=(place, place + len(placeholder)))
+            mark = replaced if place >= 0 else mark._replace(start=mark.stop)  # as one that the model did not see
         elif mark.instead is None:
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there
@@ -341,37 +343,18 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     return marks, tags, places
 
 
-def _without_missing_placeholders(
-    seen: Seen, text: str, attention: SoftAlignment | None
-) -> tuple[str, SoftAlignment | None]:
-    """What the model saw, and how it attended to that, with white space for placeholders that it has not written."""
-    line, shown = seen.text, [seen.text[mark.start : mark.stop] for mark in seen.marks if mark.instead is None]
-    for placeholder in shown:
-        if placeholder and placeholder not in text:
-            line = line.replace(placeholder, " " * len(placeholder))
-            if attention is not None:
-                words = [word.replace(placeholder, "") for word in attention.source_words]
-                attention = replace(attention, source_words=words)
-    return line, attention
-
-
-def _instead_of(placeholder: str, text: str, mark: Mark, content: str) -> Mark:
-    """The mark for what is kept: instead of its placeholder in the text, or, without it, as one that the model did not
-    see."""
-    place = text.find(placeholder)
-    if place < 0:
-        return mark._replace(start=mark.stop)
-    return mark._replace(instead=content, replaces=(place, place + len(placeholder)))
+def _with_written_placeholders(seen: Seen, text: str) -> str:
+    """What the model saw, with white space for placeholders that it has not written in the text."""
+    shown = seen.text
+    for start, stop in seen.terms():
+        if seen.text[start:stop] in PLACEHOLDERS and seen.text[start:stop] not in text:
+            shown = f"{shown[:start]}{' ' * (stop - start)}{shown[stop:]}"
+    return shown
 
 
 def _shown(text: str, seen: Seen) -> str:
     """What is written for a text with UNKNOWN_MARK in it."""
     return seen.cased(text).replace(UNKNOWN_MARK, UNKNOWN_TEXT)
-
-
-def finer_words(text: str) -> list[str]:
-    """The words of a text, of which every character of a script without spaces is one."""
-    return [text[start:stop] for start, stop in words_of(text)]
 
 
 def _aligned(translation: Translation, alignment: SoftAlignment, finer: SoftAlignment) -> Translation:

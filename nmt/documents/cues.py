@@ -16,11 +16,10 @@ from functools import partial
 from typing import NamedTuple
 
 from nmt.data.corpus import excerpt
-from nmt.errors import UserError, counted, refuse
+from nmt.errors import UserError, refuse_lines
 
 Seconds = tuple[float, float]  # from and until which a cue is shown
 
-_DAMAGED_SHOWN = 10  # of the rows with damaged times
 _STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
 TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s(.*))?")  # of SubRip
 SBV_TIMES = re.compile(rf"\s*{_STAMP}\s*,\s*{_STAMP}(\s*)")
@@ -34,7 +33,9 @@ _LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _ASS_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
 _ASS_EVENTS = re.compile(r"^\s*\[events\]", re.IGNORECASE | re.MULTILINE)
+_ASS_EXAMPLE = "Dialogue: 0,0:01:02.34,0:01:04.00,Default,,0,0,0,,A text"
 _ASS_DRAWING = re.compile(r"\\p[1-9]")
+_TTML_EXAMPLE = 'begin="00:01:02.345" end="00:01:04.000"'
 _TTML_ROOT = re.compile(r"<(?:[\w-]+:)?tt[\s>]")
 _TTML_START = re.compile(r"<!--|<((?:[\w-]+:)?p)(?=[\s>])([^<>]*)>")
 _TTML_ATTRIBUTE = re.compile(r"(?<![\w:-])(begin|end|dur|region|style)\s*=\s*[\"']([^\"']*)")
@@ -75,7 +76,7 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
     if form.first:
         _check_first_line(form.first, rows, name)
     found: list[Run] = []
-    damaged: list[tuple[int, str]] = []
+    damaged: list[str] = []
     times: Seconds | None = None  # of the last text
     place = ""
     is_blank = is_apart = False  # whether the row is blank, and whether its block is no text
@@ -90,7 +91,7 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
         elif not (is_apart or is_first) and _is_damaged(bare):
-            damaged.append((number, bare))
+            damaged.append(_damaged(name, number, bare, form.example))
             times = times or (0.0, 0.0)
         elif times is None and not (is_blank or form.first or _NUMBER.fullmatch(bare)):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
@@ -99,7 +100,7 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
             is_text = times is not None and not (is_blank or is_apart or (is_name and not is_first))
         is_first = match is not None
         _add(found, Run([rows[number - 1]], times, place) if is_text else Run([rows[number - 1]], None))
-    refuse(_about(damaged, name, form.example))
+    refuse_lines(name, damaged)
     if times is None and not form.first:
         raise UserError(f"{name}: has no line with times, such as {form.example}")
     return found
@@ -131,7 +132,7 @@ def of_ass(text: str, name: str) -> list[Run]:
     """The events of (Advanced) SubStation Alpha, with line feeds for `\\N`; comments and drawings are no text."""
     _check_kind(_ASS_EVENTS, text, f"{name}: has no [Events]; is this ASS or SSA?")
     found: list[Run] = []
-    damaged: list[tuple[int, str]] = []
+    damaged: list[str] = []
     fields = _ASS_FIELDS
     for number, row in enumerate(_rows(text), start=1):
         kind, _, content = row.partition(":")
@@ -145,7 +146,7 @@ def of_ass(text: str, name: str) -> list[Run]:
         times = SBV_TIMES.fullmatch(f"{event.get('start')},{event.get('end')}")
         said = event.get("text", "").rstrip("\r\n")
         if times is None or "text" not in event:
-            damaged.append((number, _bare(row)))
+            damaged.append(_damaged(name, number, _bare(row), _ASS_EXAMPLE))
         elif not _ASS_DRAWING.search(said):
             start = len(row) - len(values[-1])
             place = f"{event.get('style')} {event.get('name')}"
@@ -153,7 +154,7 @@ def of_ass(text: str, name: str) -> list[Run]:
             _add(found, Run([said.replace("\\N", "\n")], _seconds(times.groups()), place))
             row = row[start + len(said) :]
         _add(found, Run([row], None))
-    refuse(_about(damaged, name, "Dialogue: 0,0:01:02.34,0:01:04.00,Default,,0,0,0,,A text"))
+    refuse_lines(name, damaged)
     return found
 
 
@@ -161,7 +162,7 @@ def of_ttml(text: str, name: str) -> list[Run]:
     """The paragraphs of Timed Text (TTML, DFXP)."""
     _check_kind(_TTML_ROOT, text, f"{name}: has no element <tt>; is this TTML?")
     found: list[Run] = []
-    damaged: list[tuple[int, str]] = []
+    damaged: list[str] = []
     written = place = 0  # up to where there are runs, and where the next paragraph may begin
     for tag in _TTML_START.finditer(text):
         if tag.start() < place or tag[0].endswith("/>"):
@@ -174,13 +175,13 @@ def of_ttml(text: str, name: str) -> list[Run]:
         attributes = dict(_TTML_ATTRIBUTE.findall(tag[2]))
         times = [_ttml_seconds(attributes.get(key, "0s")) for key in ("begin", "end", "dur")]
         if None in times:
-            damaged.append((text.count("\n", 0, tag.start()) + 1, tag[0]))
+            damaged.append(_damaged(name, text.count("\n", 0, tag.start()) + 1, tag[0], _TTML_EXAMPLE))
         begin, end, duration = (seconds or 0.0 for seconds in times)
         _add(found, Run([text[written : tag.end()]], None))
         settings = f"{attributes.get('region')} {attributes.get('style')}"
         _add(found, Run([text[tag.end() : place]], (begin, end or begin + duration), settings))
         written = place
-    refuse(_about(damaged, name, 'begin="00:01:02.345" end="00:01:04.000"'))
+    refuse_lines(name, damaged)
     _add(found, Run([text[written:]], None))
     return found
 
@@ -200,15 +201,8 @@ def _check_kind(pattern: re.Pattern[str], text: str, message: str) -> None:
         raise UserError(message)
 
 
-def _about(damaged: Sequence[tuple[int, str]], name: str, times: str) -> list[str]:
-    """The messages about rows with damaged times, the first of them by their line."""
-    messages = [
-        f"{name}, line {number}: {excerpt(row)} is damaged; expected times such as {times}"
-        for number, row in damaged[:_DAMAGED_SHOWN]
-    ]
-    if more := len(damaged[_DAMAGED_SHOWN:]):
-        messages.append(f"{name}: times are damaged on {counted(more, 'more line')}")
-    return messages
+def _damaged(name: str, number: int, row: str, example: str) -> str:
+    return f"{name}, line {number}: {excerpt(row)} is damaged; expected times such as {example}"
 
 
 def _rows(text: str) -> list[str]:

@@ -8,7 +8,7 @@ Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -115,25 +115,23 @@ def alignment_with_pieces(
     text: str,
     parts: Sequence[Piece],
     kept: Sequence[Span],
-    places: Callable[[int], list[Span]],
-    cut: Callable[[str], list[str]],
+    sources: Sequence[Span],
+    finer: bool,
 ) -> SoftAlignment:
     """The alignment of a `text`, one block, as that of the text with marks, whose `parts` these are.
 
-    A word, of those that `cut` gives, with something of a mark in it attends to what the line has there, which is
-    `kept`; another one as it did. `places` gives where the source words are in the line,
-    of kind 0, or 1 for finer ones.
+    A word with something of a mark in it attends to what the line has there, which is `kept`; another one as it did.
+    `sources`: where the source words are in the line. `finer`: both are words of `words_of`.
     """
     if all(part.mark is None for part in parts):
         return alignment
     whole = "".join(part.text for part in parts)
     starts = [*accumulate((len(part.text) for part in parts), initial=0)]
     before = [start for start, _ in places_of(alignment.target_words, text)]
-    sources = places(cut is not str.split)
-    words = cut(whole)
+    spans_of_words = words_of(whole) if finer else places_of(whole.split(), whole)
     attended: list[list[int]] = []  # the source words of each word with something of a mark
     same: list[int] = []  # the word of the text that each other one is
-    for start, stop in places_of(words, whole):
+    for start, stop in spans_of_words:
         inside = range(bisect_right(starts, start) - 1, bisect_left(starts, stop))
         spans = [
             _span_in_line(line, kept[mark], parts[part].text, start - starts[part], stop - starts[part])
@@ -146,6 +144,7 @@ def alignment_with_pieces(
     last = old.first + old.weights.size(1) - 1
     every = [word for several in attended for word in several]
     first, stop = min([old.first, *every]), max([last, *(word + 1 for word in every)])
+    words = [whole[slice(*span)] for span in spans_of_words]
     weights = old.weights.new_zeros(len(words), stop - first + 1)
     was: dict[int, int] = {target: source for source, target in alignment.links}
     links: list[Link] = []
