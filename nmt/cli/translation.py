@@ -25,7 +25,7 @@ from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_
 from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import Translation, Translator
-from nmt.documents.document import document_options, read_document
+from nmt.documents.document import document_options, read_document, written
 from nmt.documents.formats import Format, declared_as_utf8
 from nmt.errors import UserError, counted
 from nmt.ops.memory import enough_memory
@@ -128,7 +128,7 @@ def _translate_document(request: Request, form: Format) -> int:
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
     watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
-    write_text(request.command.output, document.written([best for best, *_ in watched]))
+    write_text(request.command.output, written(document, [best for best, *_ in watched], translator.languages))
     return 0
 
 

@@ -4,14 +4,20 @@
 `translate_document` does both with a translator.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nmt.data.corpus import half_of_a_pair, no_character
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.lines import check_text
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.documents.formats import FORMATS, Document, Format, PlainText
+from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
+
+_ROOT, _LANGUAGE = re.compile(r"(?i)<html\b[^>]*>"), re.compile(r"(?i)(?<=[\s:]lang=[\"'])[\w-]+")
 
 
 def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
@@ -44,6 +50,18 @@ def document_options(document: Document, options: TranslationOptions, translator
     )
 
 
+def written(document: Document, translations: Sequence[Translation], languages: tuple[str | None, str | None]) -> str:
+    """The document with translations of its lines; a page that says to be in the source language is in the target's."""
+    text, (source, target) = document.written(translations), languages
+    if not (isinstance(document, HtmlDocument) and source and target):
+        return text
+
+    def language(stated: re.Match[str]) -> str:
+        return target if code_of(stated[0]) == code_of(source) else stated[0]
+
+    return _ROOT.sub(lambda tag: _LANGUAGE.sub(language, tag[0]), text, count=1)
+
+
 def translate_document(
     translator: Translator,
     text: str,
@@ -59,4 +77,5 @@ def translate_document(
     """
     document = read_document(text, format=format, name=name)
     options = document_options(document, options or TranslationOptions(), translator)
-    return document.written([best for best, *_ in translator.translate(document.lines, options, first=None)])
+    translations = [best for best, *_ in translator.translate(document.lines, options, first=None)]
+    return written(document, translations, translator.languages)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nmt.documents.document import written
 from nmt.documents.formats import Document
+from nmt.serving.limits import Pair
 from nmt.serving.requests import Request
 
 if TYPE_CHECKING:
@@ -12,15 +14,17 @@ if TYPE_CHECKING:
 DIGITS = 4  # of weights and log-probabilities
 
 
-def written(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
+def answer_to(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
     """LibreTranslate's answer, from the translations of the lines of all documents."""
-    left = iter(translations)
+    left, pair = iter(translations), request.kind.pair
     texts = [(document, [next(left) for _ in document.lines]) for document in request.documents]
-    answer: dict[str, list[Any]] = {"translatedText": [document.written(_nth(lines, 0)) for document, lines in texts]}
+    answer: dict[str, list[Any]] = {
+        "translatedText": [written(document, _nth(lines, 0), pair) for document, lines in texts]
+    }
     if request.detected is not None:
         answer["detectedLanguage"] = [request.detected._asdict()] * len(texts)
     if request.kind.options.n_best > 1:
-        answer["alternatives"] = [_alternatives(document, lines) for document, lines in texts]
+        answer["alternatives"] = [_alternatives(document, lines, pair) for document, lines in texts]
     if request.kind.weights:
         answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
     if request.kind.options.word_scores:
@@ -29,10 +33,10 @@ def written(request: Request, translations: "Sequence[Sequence[Translation]]") -
     return answer if request.is_list else {name: values[0] for name, values in answer.items()}
 
 
-def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]") -> list[str]:
+def _alternatives(document: Document, lines: "Sequence[Sequence[Translation]]", pair: Pair) -> list[str]:
     """The other translations of a document, each once, and none that is empty."""
     most = max(map(len, lines), default=1)
-    _, *others = dict.fromkeys(document.written(_nth(lines, number)) for number in range(most))
+    _, *others = dict.fromkeys(written(document, _nth(lines, number), pair) for number in range(most))
     return [text for text in others if text]
 
 

@@ -34,7 +34,7 @@ from nmt import __version__
 from nmt.decoding.text.languages import name_of
 from nmt.decoding.text.protect import SlowPattern
 from nmt.errors import UserError, counted, first_of
-from nmt.serving.answers import written
+from nmt.serving.answers import answer_to
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.detection import PACKAGE, Detector
 from nmt.serving.limits import Limits, Rates, is_allowed
@@ -173,12 +173,12 @@ class Service:
     async def translate(self, http: HttpRequest, fields: dict[str, Any], ends: float) -> Response:
         request = await asyncio.to_thread(read_request, fields, self.models, self.limits, self.detector)
         translations = await self._translations(http, request, ends)
-        return await asyncio.to_thread(lambda: _answer(written(request, translations)))
+        return await asyncio.to_thread(lambda: _answer(answer_to(request, translations)))
 
     async def translate_file(self, http: HttpRequest, fields: dict[str, Any], ends: float) -> Response:
         request, path = await asyncio.to_thread(read_file_request, fields, self.models, self.limits, self.detector)
         translations = await self._translations(http, request, ends)
-        answer = await asyncio.to_thread(written, request, translations)
+        answer = await asyncio.to_thread(answer_to, request, translations)
         name = f"{path.stem}_{request.kind.pair.target}{path.suffix}"
         key = self._keep(name, answer["translatedText"].encode())
         return _answer({"translatedFileUrl": str(http.url_for("download_file", name=key))})

@@ -203,7 +203,12 @@ def test_a_file(client: Serving) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "written"),
     [
-        ("page.HTML", b"<p>a <b>two</b></p>", "<p>a <b>owt</b></p>"),
+        (
+            "page.HTML",  # of which the language is stated
+            b'<html xml:lang="en" lang="en-GB"><p lang="en">a <b>two</b></p>',
+            '<html xml:lang="es" lang="es"><p lang="en">a <b>owt</b></p>',
+        ),
+        ("page.htm", b'<html lang="fr"><p>two</p>', '<html lang="fr"><p>owt</p>'),
         ("film.srt", b"1\n00:00:01,000 --> 00:00:02,000\nDos\n", "1\n00:00:01,000 --> 00:00:02,000\nsoD\n"),
         ("mark.txt", b"\xef\xbb\xbfone", "eno"),
         ("empty.txt", b"", ""),
