@@ -24,13 +24,7 @@ END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
-_VALUES = (
-    "n_best",
-    "diversity",
-    "alignment_step",
-    "end_links",
-    "split_sentences",
-)  # further ones of TranslationOptions
+_VALUES = ("n_best", "diversity", "alignment_step", "end_links", "split_sentences")  # more of TranslationOptions
 _NEEDED = {  # options of a translation, and those without which they have no effect
     **dict.fromkeys(SAMPLING, ("sample",)),
     "dictionary": ("replace_unknown",),
@@ -313,10 +307,8 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     if (dictionary := options.get("dictionary")) is not None:
         from nmt.data.dictionary import read_dictionary
 
-        try:
+        with collected(problems):
             values["replace_unknown"] = read_dictionary(dictionary)
-        except UserError as error:
-            problems += [f"--dictionary: {message}" for message in error.messages]
     return values
 
 

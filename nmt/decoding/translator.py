@@ -5,7 +5,7 @@ text larger than memory streams. A line's result does not depend on the lines ar
 share the work.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -24,7 +24,6 @@ from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import check_text, chunks, chunks_with
@@ -219,20 +218,16 @@ class Translator:
         lines: Iterable[str],
         options: TranslationOptions | None = None,
         *,
-        beam_size: int | None = None,
-        length_penalty: LengthPenalty | None = None,
-        n_best: int | None = None,
-        alignments: bool | None = None,
-        split_sentences: bool | str | None = None,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
         first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
         doubts: Doubts | None = None,
+        **more: Any,
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
 
-        The keywords `beam_size` to `split_sentences` override those of `options`. A blank line gives one empty
+        Further keywords, such as `beam_size` and `n_best`, override those of `options`. A blank line gives one empty
         translation without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the
         translations of its segments are joined with a space, and its score is that of all their tokens together.
 
@@ -263,23 +258,11 @@ class Translator:
         Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
         whole words; there are no constraints.
 
-        Raises UserError for one text instead of several; for a `first` that is no place; when options contradict each
-        other, or need attention that the model does not have, or a language that is not known; and, where the first
-        line is asked for, when the model computes NaN, as with weights that are not finite.
+        Raises UserError for one text instead of several; when options contradict each other, or need attention that
+        the model does not have, or a language that is not known; and, where the first line is asked for, when the model
+        computes NaN, as with weights that are not finite.
         """
-        if first is not None and not (isinstance(first, int) and first >= 0):
-            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
-        if not isinstance(options, TranslationOptions | None):
-            raise UserError(f"options is {options!r}; it must be a TranslationOptions, or None")
-        everyday: dict[str, Any] = {
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
-            "n_best": n_best,
-            "alignments": alignments,
-            "split_sentences": split_sentences,
-        }
-        overriding = {name: value for name, value in everyday.items() if value is not None}
-        options = replace(options or TranslationOptions(), **overriding)
+        options = _changed(options, more)
         self.check(options, constraints=constraints is not None)
         decoding = options.decoding(self.decoding)
         forbidden = self._forbidden(options)
@@ -313,26 +296,18 @@ class Translator:
         yield from translations
         doubts.warn(self.source_form)
 
-    def translate_text(
-        self,
-        text: str,
-        options: TranslationOptions | None = None,
-        *,
-        beam_size: int | None = None,
-        split_sentences: bool | str | None = None,
-    ) -> str:
+    def translate_text(self, text: str, options: TranslationOptions | None = None, **more: Any) -> str:
         """The best translation of a text: lines stay lines, and each of them is translated sentence by sentence.
 
-        The keywords override those of `options`. Where nothing says how lines are cut into sentences, it is by the
+        Keywords override those of `options`. Where nothing says how lines are cut into sentences, it is by the
         rules of the model's source language; an InputWarning says why they are not, if that is not known or sentencex
         is not installed. Raises UserError like `translate`.
         """
         check_text(text, "text")
-        how = options or TranslationOptions()
-        if split_sentences is None and how.split_sentences is None:
-            split_sentences = usual_sentences(self.languages.source)
-        lines = text.split("\n")
-        translations = self.translate(lines, how, beam_size=beam_size, split_sentences=split_sentences)
+        options = _changed(options, more)
+        if options.split_sentences is None:
+            options = replace(options, split_sentences=usual_sentences(self.languages.source))
+        translations = self.translate(text.split("\n"), options)
         return "\n".join(best.text for best, *_ in translations)
 
     def read(
@@ -380,6 +355,12 @@ class Translator:
         A text that is cut where they end is translated as the whole is, bit for bit, if no `waiting` is given.
         """
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
+
+
+def _changed(options: TranslationOptions | None, more: Mapping[str, Any]) -> TranslationOptions:
+    if not isinstance(options, TranslationOptions | None):
+        raise UserError(f"options is {options!r}; it must be a TranslationOptions, or None")
+    return replace(options or TranslationOptions(), **more)
 
 
 def _characters(decoding: DecodingConfig) -> int:

@@ -11,27 +11,13 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from math import ceil
 from threading import Condition, Thread
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 AGAIN, LONGEST = 0.2, 0.25  # of the time of a batch, and seconds, that clients have to ask again
 FEWEST = 8  # lines of a batch where as many wait: smaller ones cost more than another thread saves
 
 Kind = TypeVar("Kind", bound=Hashable)
 Answer = TypeVar("Answer")
-Asked = TypeVar("Asked", contravariant=True)
-Answered = TypeVar("Answered", covariant=True)
-
-
-class Translate(Protocol[Asked, Answered]):
-    """Answers lines of one kind.
-
-    `alone`: no other thread computes, and nothing waits. `unwanted` tells whether whoever asked has gone, whereupon it
-    may raise something.
-    """
-
-    def __call__(
-        self, lines: Sequence[str], kind: Asked, *, alone: bool, unwanted: Callable[[], bool]
-    ) -> Sequence[Answered]: ...
 
 
 class QueueFull(Exception):
@@ -64,7 +50,10 @@ class _Request(Generic[Kind, Answer]):
 
 
 class Batcher(Generic[Kind, Answer]):
-    """Translates with `translate`, which is called by `workers` threads.
+    """Translates with `translate`, which is called by `workers` threads with lines and their kind.
+
+    With the keyword `alone` no other thread computes, and nothing waits; `unwanted` tells whether whoever asked has
+    gone, whereupon it may raise something.
 
     A batch has the thread's share of all lines, at least FEWEST, up to `most_characters`. It begins at once when it can
     have so many lines; otherwise others have `wait` seconds, from the arrival of the first, to join them. Clients that
@@ -74,7 +63,7 @@ class Batcher(Generic[Kind, Answer]):
 
     def __init__(
         self,
-        translate: Translate[Kind, Answer],
+        translate: Callable[..., Sequence[Answer]],
         *,
         wait: float,
         most_characters: int,

@@ -85,8 +85,8 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     arguments = ("--model", model, "--input", source)
     assert refused(capsys, translate.main, *arguments, "--replace-unknown", "--dictionary", dictionary) == [
         "nmt-translate: 2 problems:",
-        f"  - --dictionary: {dictionary}, line 2: 1 column; expected: source target [weight]",
-        f"  - --dictionary: {dictionary}, line 3: 3 columns, but line 1 has 2",
+        f"  - {dictionary}, line 2: 1 column; expected: source target [weight]",
+        f"  - {dictionary}, line 3: 3 columns, but line 1 has 2",
     ]
     (message,) = refused(
         capsys, translate.main, *arguments, "--dictionary", source, "--replace-unknown", "--output", source

@@ -225,9 +225,9 @@ def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text
             assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == written_lengths
 
 
-def test_first_must_be_the_number_of_a_line(vocabularies) -> None:
-    with pytest.raises(UserError, match="first is -5; it must be an int of at least 0"):
-        Translator([network(vocabularies)], vocabularies).translate([], first=-5)
+def test_any_option_may_be_a_keyword(vocabularies) -> None:
+    with pytest.raises(UserError, match="`beam_sise`: unknown; nearest: beam_size; allowed: "):
+        Translator([network(vocabularies)], vocabularies).translate([], beam_sise=5)
     with pytest.raises(UserError, match=r"options is \{'beam_size': 3\}; it must be a TranslationOptions"):
         Translator([network(vocabularies)], vocabularies).translate([], {"beam_size": 3})  # type: ignore[arg-type]
 
