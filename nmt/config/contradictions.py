@@ -61,12 +61,6 @@ def _data(config: Config, problems: Problems) -> None:
         if files.tag in PIECES:
             message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
             problems.append(problem_at(f"data.train.{index}.tag", message))
-    if config.data.placeholders is not None:
-        aligned = any(pair.alignments for pair in train.values())
-        key = "data.train.alignments" if aligned else "subwords.joiner"
-        if aligned or config.subwords.joiner is not None:
-            message = f"contradicts {key}, which is of the words as they are; remove one of them"
-            problems.append(problem_at("data.placeholders", message))
 
 
 def _watched(config: Config, problems: Problems) -> None:
@@ -302,7 +296,7 @@ def _checkpoints(config: Config, problems: Problems) -> None:
 
 def _fine_tuning(config: Config, problems: Problems) -> None:
     training = config.training
-    has_symbols = config.data.placeholders is not None or bool(config.subwords.symbols)
+    has_symbols = bool(config.subwords.symbols)
     is_new = training.vocabulary == "new" or (training.vocabulary == "extended" and has_symbols)  # that of the target
     if training.vocabulary in ("extended", "new") and "embeddings" in training.freeze:
         message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
@@ -312,10 +306,7 @@ def _fine_tuning(config: Config, problems: Problems) -> None:
         message = f"{training.vocabulary} contradicts training.freeze: decoder, {learns}"
         problems.append(problem_at("training.vocabulary", message))
     if training.vocabulary == "extended" and not has_symbols and not any(files.tag for files in config.data.train):
-        message = (
-            "extended has no effect without what it adds, a tag in data.train, data.placeholders, or subwords.symbols; "
-            "remove it"
-        )
+        message = "extended has no effect without what it adds, a tag in data.train or subwords.symbols; remove it"
         problems.append(problem_at("training.vocabulary", message))
     if set(training.freeze) == {"embeddings", "encoder", "decoder"}:
         message = "names every part, so nothing is left to train; leave out one of them"

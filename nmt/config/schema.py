@@ -119,7 +119,6 @@ PositionLogit = Literal["scaled", "unscaled"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 SentenceMetric = Literal["bleu", "chrf"]
 PROTECTED = ("placeholders", "addresses", "symbols", "numbers")  # see `nmt.decoding.text.protect`
-MOST_PLACEHOLDERS = 9  # of a sentence; see `nmt.data.placeholders`
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
 EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
@@ -251,13 +250,6 @@ class WatchedFiles(ParallelFiles):
     """What the measurements of this corpus are called: old.loss, old.bleu, … for the name old."""
 
 
-class Placeholders(Section):
-    share: float = Field(default=0.1, gt=0.0, le=1.0)
-    """Share of the training pairs that get them, where both sides have a word in common."""
-    count: int = Field(default=3, ge=1, le=MOST_PLACEHOLDERS)
-    """The most that a sentence may have; so many symbols are added to the vocabularies."""
-
-
 class DataConfig(Section):
     source_language: str = Field(min_length=1)
     """Name of the source language, such as en."""
@@ -273,9 +265,6 @@ class DataConfig(Section):
     """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
     """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
-    placeholders: Placeholders | None = None
-    """Symbols for words, numbers, and names that both sides of a training pair have alike, such as ⟦1⟧, or beside them
-    (Post et al. 2019), so that a translation can show the model where something stands that is kept; null: none."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 

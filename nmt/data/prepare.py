@@ -7,8 +7,7 @@ and warnings about a corpus appear at every start, also when it is in the cache.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, islice, repeat, starmap
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from nmt.config.schema import (
     VOCABULARIES,
     Config,
     ParallelFiles,
-    Placeholders,
     SubwordsConfig,
     TrainingFiles,
     existing_models,
@@ -26,7 +24,6 @@ from nmt.data.alignments import check_alignments
 from nmt.data.cache import Log, built, cache_key, reused
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unchanged
 from nmt.data.lint import Forms, Read, checked
-from nmt.data.placeholders import PLACEHOLDERS, with_placeholders
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError, collected, refuse
@@ -106,7 +103,6 @@ class _Corpus(NamedTuple):
     hashes: dict[Path, str]  # of source, target, and alignments
     lines: int
     forms: Forms
-    placeholders: Placeholders | None = None
 
     @property
     def tag(self) -> str | None:
@@ -121,10 +117,8 @@ class _Corpus(NamedTuple):
         return lines if self.tag is None else map(_behind_tag, lines)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """The pairs of lines to encode, with placeholders and the tag."""
+        """The pairs of lines to encode, with the tag."""
         pairs = read_pairs(self.files.source, self.files.target)
-        if self.placeholders is not None:
-            pairs = starmap(partial(with_placeholders, settings=self.placeholders), pairs)
         if self.tag is None:
             return pairs
         return ((f"{self.tag} {source}" if _is_visible(source) else source, target) for source, target in pairs)
@@ -173,8 +167,7 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
         _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines, (TextForm(**source), TextForm(**target)))
         for pair, lines, (source, target) in zip(files.values(), found["lines"], found["forms"], strict=True)
     ]
-    train = [corpus._replace(placeholders=data.placeholders) for corpus in corpora[: len(data.train)]]
-    return train, corpora[len(data.train) :]
+    return corpora[: len(data.train)], corpora[len(data.train) :]
 
 
 def _compared(
@@ -301,8 +294,6 @@ def _with_symbols(vocabularies: Vocabularies, config: Config, *, may_grow: bool,
     Raises UserError for a symbol that cannot be one, or, unless they `may_grow`, that is none of their pieces.
     """
     places = {symbol: f"subwords.symbols.{index}" for index, symbol in enumerate(config.subwords.symbols)}
-    if config.data.placeholders is not None:
-        places |= dict.fromkeys(PLACEHOLDERS[: config.data.placeholders.count], "data.placeholders")
     of_source = dict(places)
     for index, files in enumerate(config.data.train):
         if files.tag is not None:
@@ -362,9 +353,9 @@ def _encoded(
 ) -> PairedIds:
     """The token ids of corpora, one after the other."""
     models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
-    symbols = [(corpus.tag, corpus.placeholders and corpus.placeholders.model_dump()) for corpus in corpora]
+    tags = [corpus.tag for corpus in corpora]
     hashes_of_corpora = [list(corpus.hashes.values()) for corpus in corpora]
-    key = cache_key([_VERSION, hashes_of_corpora, symbols, models, filters, with_text])
+    key = cache_key([_VERSION, hashes_of_corpora, tags, models, filters, with_text])
     entry = cache / "ids" / key
     ids, how = reused(entry, PairedIds, log), "reused"
     if ids is None:

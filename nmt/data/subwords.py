@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[at
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.corpus import unreadable
-from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.segmentation import DAMAGED, WORD_START, Segmenter, read_model
 from nmt.data.vocabulary import joiner_of, read_vocabulary, word_model
 from nmt.errors import UserError
@@ -170,12 +169,6 @@ class Subwords:
         return frozenset(
             one.piece.removeprefix(WORD_START) for one in read_model(self.model).pieces if one.type == kind
         )
-
-    @cached_property
-    def placeholders(self) -> list[int]:
-        """The ids of ⟦1⟧, ⟦2⟧ … as far as they are pieces; see `nmt.data.placeholders`."""
-        pieces = takewhile(lambda ids: len(ids) == 1 and UNKNOWN not in ids, map(self.encode, PLACEHOLDERS))
-        return [ids[0] for ids in pieces]
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.

@@ -130,8 +130,6 @@ def train_shortlist(
     marks = fingerprints(vocabularies)
     if marks[0] == marks[1]:
         best = torch.cat([best, torch.arange(source_size).unsqueeze(1)], dim=1)
-    for shown, written in zip(vocabularies.source.placeholders, vocabularies.target.placeholders, strict=False):
-        best[shown, 0] = written
     counts = torch.from_numpy(np.bincount(np.concatenate([target for _, target in used]), minlength=target_size))
     frequent = torch.sort(counts, descending=True, stable=True).indices[:most_frequent]
     together = int((table.sources < source_size).sum())  # NULL is behind them

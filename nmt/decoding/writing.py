@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, EndLinks
-from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
 from nmt.data.words import (
@@ -43,7 +42,7 @@ from nmt.decoding.text.alignment import (
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import Mark, pieces
+from nmt.decoding.text.marks import Mark, Weighted, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
@@ -99,7 +98,7 @@ class Writer:
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
         hypotheses = [
-            [self._as_title(segment, self._with_own_placeholders(segment, one)) for one in several]
+            [self._as_title(segment, one) for one in several]
             for segment, several in zip(chain(*segments), hypotheses, strict=True)
         ]
         together = zip(chain(*segments), hypotheses, strict=True)
@@ -124,21 +123,6 @@ class Writer:
             length -= 1
         return _of_tokens(hypothesis, [place < length for place in range(len(pieces))])
 
-    def _with_own_placeholders(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis without the placeholders that it does not have as often as its source, where none is required.
-
-        So each that is left stands for one thing that is kept, and has its place.
-        """
-        source, target = (side.placeholders for side in self.vocabularies)
-        if not target:
-            return hypothesis
-        counts, tokens = Counter(hypothesis.tokens), hypothesis.tokens
-        wrong = {own for given, own in zip(source, target, strict=False) if segment.source.count(given) != counts[own]}
-        wrong -= set(segment.required)
-        if not wrong & counts.keys():
-            return hypothesis
-        return _of_tokens(hypothesis, [token not in wrong for token in tokens])
-
     def _nothing(self, line: str) -> Translation:
         """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""
         protects = bool(self.decoding.protect) and not self.vocabularies.source.joiner and not is_blank(line)
@@ -158,7 +142,7 @@ class Writer:
         needed = [
             self.options.alignments
             or self._replaces_unknown(segment, hypothesis)
-            or (self._has_marks_to_place(segment, hypothesis) and self.scorer.without_attention is None)
+            or (bool(segment.seen.marks) and self.scorer.without_attention is None)
             for segment, hypothesis in pairs
         ]
         if not any(needed):
@@ -173,11 +157,6 @@ class Writer:
             )
         )
         return [next(forced).weights if needs else None for needs in needed]
-
-    def _has_marks_to_place(self, segment: Segment, hypothesis: Hypothesis) -> bool:
-        """Whether there are marks besides those whose placeholders the hypothesis has."""
-        written = sum(map(hypothesis.tokens.count, self.vocabularies.target.placeholders))
-        return len(segment.seen.marks) > written
 
     def _words(self, segment: Segment) -> tuple[PieceWords, PieceWords]:
         """The words of the segment's line, and finer ones; the same where there are none."""
@@ -216,11 +195,11 @@ class Writer:
             return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
 
         marks, tags, kept = _to_place(segment, text)
-        required, links, shown = self._required_spans(segment, text), [], _with_written_placeholders(seen, text)
+        required, links = self._required_spans(segment, text), list[Weighted]()
         if seen.marks and weights is not None:
-            of_shown = aligned(words_of_parts(shown, segment.spans, finer=True), finer=True)
-            links = weighted_links(of_shown, shown, text)
-        parts = pieces(shown, marks, tags, text, links, fixed=required)
+            of_seen = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
+            links = weighted_links(of_seen, seen.text, text)
+        parts = pieces(seen.text, marks, tags, text, links, fixed=required)
         if replaces:
             source = words()[1].part(segment.first, len(segment.source))
             attention = aligned(source, finer=True, end_links="best")
@@ -231,7 +210,7 @@ class Writer:
                     marks.append(mark._replace(instead=seen.cased(mark.instead or "")))
                     kept.append(places(1)[word])
             tags += [("", "")] * (len(marks) - len(tags))
-            replaced = pieces(shown, marks, tags, text, links, fixed=required)
+            replaced = pieces(seen.text, marks, tags, text, links, fixed=required)
             own = (UNSEEN if part.mark is not None and tags[part.mark][0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
@@ -325,12 +304,7 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
         content = LINE_END.sub(" ", segment.line.text[start:stop])
         is_there = False
-        if mark.instead is None and mark.start < mark.stop:
-            placeholder = seen.text[mark.start : mark.stop]
-            place = text.find(placeholder)
-            replaced = mark._replace(instead=content, replaces=(place, place + len(placeholder)))
-            mark = replaced if place >= 0 else mark._replace(start=mark.stop)  # as one that the model did not see
-        elif mark.instead is None:
+        if mark.instead is None:
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there
         else:
@@ -341,15 +315,6 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
             tags.append((content, ""))
             places.append((start, stop))
     return marks, tags, places
-
-
-def _with_written_placeholders(seen: Seen, text: str) -> str:
-    """What the model saw, with white space for placeholders that it has not written in the text."""
-    shown = seen.text
-    for start, stop in seen.terms():
-        if seen.text[start:stop] in PLACEHOLDERS and seen.text[start:stop] not in text:
-            shown = f"{shown[:start]}{' ' * (stop - start)}{shown[stop:]}"
-    return shown
 
 
 def _shown(text: str, seen: Seen) -> str:

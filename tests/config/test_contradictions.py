@@ -61,11 +61,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "data.train.0.tag",
             "<s> is one of the special symbols",
         ),
-        (
-            FILTERED % "placeholders: {}" + "\nsubwords: {vocabulary: v, joiner: '@@'}",
-            "data.placeholders",
-            "contradicts sub",
-        ),
         # subword models that are given
         (
             "subwords: {model: m, source_model: s}",

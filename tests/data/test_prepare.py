@@ -102,7 +102,7 @@ def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
     prepared = run(folder, data__max_length=50)
     model = new_digest(prepared.vocabularies.source.model).hexdigest()
     hashes = [new_digest((folder / name).read_bytes()).hexdigest() for name in ("train.en", "train.de")]
-    made_from = [5, [hashes], [[None, None]], [model, model], [50, None], False]
+    made_from = [5, [hashes], [None], [model, model], [50, None], False]
     assert prepared.train.folder.name == new_digest(json.dumps(made_from).encode()).hexdigest()
 
 
@@ -442,31 +442,15 @@ def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
     assert sizes == [4 + len(words) + 1] * 2
 
 
-def test_placeholders_and_symbols(folder: Path) -> None:
-    """They are pieces of both sides; only training pairs have placeholders, and as the configuration says."""
-    (folder / "train.en").write_text("".join(f"one {n} a\n" for n in range(9)), encoding="utf-8")
-    (folder / "train.de").write_text("".join(f"{n} zwei\n" for n in range(9)), encoding="utf-8")
-    settings = {"subwords__size": 24, "subwords__joint": False, "subwords__symbols": ["<x>", "%s"]}
-    folders = set()
-    for share in (1.0, 0.5, 1.0):
-        prepared = run(folder, **settings, data__placeholders={"share": share, "count": 2})
-        source, target = prepared.vocabularies
-        assert source.pieces(range(24, source.size)) == target.pieces(range(24, target.size))
-        assert source.pieces(range(24, source.size)) == ["▁<x>", "▁%s", "▁⟦1⟧", "▁⟦2⟧"]
-        counts = [
-            (prepared.train.source(row).tolist().count(26), prepared.train.target(row).tolist().count(26))
-            for row in range(9)
-        ]
-        assert set(counts) == {(1, 1)} if share == 1.0 else {(0, 0), (1, 1)}
-        folders.add(prepared.train.folder)
-    assert len(folders) == 2
-    with pytest.raises(UserError, match=r"^data\.placeholders: ⟦1⟧ is no symbol of the source vocabulary of the model"):
-        prepare(
-            config(folder, data__placeholders={}),
-            cache=folder / "cache",
-            log=[].append,
-            vocabularies=run(folder, subwords__size=24, subwords__joint=False).vocabularies,
-        )
+def test_symbols_are_pieces_of_both_sides(folder: Path) -> None:
+    settings = {"subwords__size": 40, "subwords__joint": False}
+    source, target = run(folder, **settings, subwords__symbols=["<x>", "%s"]).vocabularies
+    for side in (source, target):
+        assert side.pieces(range(side.size))[-2:] == ["▁<x>", "▁%s"]
+    plain = run(folder, **settings).vocabularies
+    lacking = r"^subwords\.symbols\.0: %s is no symbol of the source vocabulary of the model"
+    with pytest.raises(UserError, match=lacking):
+        prepare(config(folder, subwords__symbols=["%s"]), cache=folder / "cache", log=[].append, vocabularies=plain)
 
 
 def test_links_of_tagged_sources(folder: Path) -> None:

@@ -6,7 +6,7 @@ Whatever goes with a line and must be in its translation is a mark with a rule:
 - one that encloses none, such as a line break, an address, or a placeholder, which the model has not seen, stands where
   the words around it are translated, with the white space that it had;
 - one with a text `instead`, such as a term of a glossary, takes the place of the words that attend to its own, or of
-  what it `replaces`, such as the placeholder that a model has written for it.
+  what it `replaces`, such as an unknown word that a model has written.
 
 Two steps: `_Placing` chooses for each mark a span of the translation, and `pieces` writes. Words are first divided into
 atoms: runs of letters and digits, and signs, each by itself. Letters attend as their word does; a sign attends to the

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 import regex
 
 from nmt.data.corpus import excerpt
-from nmt.data.placeholders import PLACEHOLDERS
 from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, Span
 from nmt.decoding.text.glossary import Glossary, Occurrence
@@ -85,7 +84,7 @@ class Seen(NamedTuple):
 
     text: str
     places: Sequence[int]  # of each of its characters in the line
-    marks: Sequence[Mark] = ()  # what is kept, perhaps as a placeholder, and terms of a glossary, by characters of it
+    marks: Sequence[Mark] = ()  # what is kept, and terms of a glossary, by characters of it
     kept: Sequence[Span] = ()  # what each mark stands for in the line
     in_capitals: bool = False  # whether its translation is written in capitals, as the line has it
 
@@ -102,7 +101,7 @@ class Seen(NamedTuple):
         return text.upper() if self.in_capitals else text
 
     def terms(self) -> list[Span]:
-        """Where the text has terms of a glossary, and placeholders."""
+        """Where the text has terms of a glossary."""
         return [(mark.start, mark.stop) for mark in self.marks if mark.start < mark.stop]
 
     def part(self, start: int, stop: int) -> "Seen":
@@ -229,8 +228,6 @@ class Sight:
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
-        self.placeholders = PLACEHOLDERS[: len(subwords.placeholders)]
-        self._placeholder = regex.compile("|".join(map(regex.escape, self.placeholders)))
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -238,7 +235,7 @@ class Sight:
         return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
 
     def found(self, line: str) -> Found:
-        """What is kept of a line, placeholders of the model's own too, and the terms in it.
+        """What is kept of a line, and the terms in it.
 
         A term that is no part of what a pattern finds, as 24/7 is not, but perhaps has it in it, is the user's word.
         """
@@ -249,8 +246,6 @@ class Sight:
         spans = self.protection.spans(line, self._seconds, known=self.subwords.symbols)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
-        own = [match.span() for match in self._placeholder.finditer(line)] if self.placeholders else []
-        spans = joined_spans([*spans, *own])
         terms = [term for term in terms if not _is_part(spans, term[:2])]
         return Found(_without(terms, joined_spans(spans, line), line), terms)
 
@@ -267,8 +262,7 @@ class Sight:
     def seen(self, line: str, start: int, stop: int, found: Found, *, freely: bool = True) -> Seen:
         """The sentence [start, stop) of a line in which this was found.
 
-        `freely`: nothing is required, so that capitals are written in capitals, and what is kept is shown as
-        placeholders that the model knows.
+        `freely`: nothing is required, so that capitals are written in capitals.
         """
         terms = _inside(found.terms, start, stop)
         if self.protection is None:
@@ -278,7 +272,7 @@ class Sight:
         kept = _inside(found.kept, start, stop)
         if self.protection.around:
             kept = _without(terms, joined_spans([*kept, *_around(line, start, stop)], line), line)
-        seen = _with_terms(self._shown(line, start, stop, kept, self.placeholders if freely else ()), terms)
+        seen = _with_terms(self._shown(line, start, stop, kept), terms)
         if _is_in_capitals(seen.text):
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=freely)
         return seen
@@ -300,14 +294,13 @@ class Sight:
         spans = zip(ids, self.subwords.spans(seen.text), strict=True)
         return [(start, stop) for piece, (start, stop) in spans if piece == UNKNOWN and start < stop]
 
-    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span], placeholders: Sequence[str]) -> Seen:
-        """The sentence without what is kept, and with marks, or placeholders while there are any, where it was."""
+    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
+        """The sentence without what is kept, and with marks where it was."""
         if not kept and not _INVISIBLE.search(line, start, stop):
             return Seen(line[start:stop], range(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
-        left = iter(placeholders)
         for number, (first, last) in enumerate(_between(kept, start, stop)):
             if number and (not text or text[-1].isspace()):  # one space where two would be
                 while first < last and line[first].isspace():
@@ -321,26 +314,14 @@ class Sight:
             if number < len(kept):
                 gap = kept[number]
                 before, after = line[gap[0] - 1 : gap[0]], line[gap[1] : gap[1] + 1]
-                is_word = (not text or text[-1].isspace()) and self._stands_for_word(line, start, stop, gap)
-                placeholder = next(left, "") if is_word else ""
-                end = len(text) + len(placeholder)
-                marks.append(Mark(len(text), end, before=before.isspace(), after=after.isspace()))
-                text += placeholder
-                places += [gap[0] if more else gap[1] - 1 for more in reversed(range(len(placeholder)))]
-                parts_words = not placeholder and before and after and _WORD.match(before) and _WORD.match(after)
-                if parts_words:
+                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace()))
+                if before and after and _WORD.match(before) and _WORD.match(after):  # it parts words
                     text.append(" ")
                     places.append(gap[0])
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
         return Seen("".join(text), places, marks, list(kept))
-
-    def _stands_for_word(self, line: str, start: int, stop: int, kept: Span) -> bool:
-        """Whether what is kept of the sentence [start, stop) is written as a word, and no sign around it."""
-        after = line[kept[1] : min(kept[1] + 1, stop)]
-        is_apart = not after.strip() if self.subwords.of_words else not _WORD.match(after)
-        return is_apart and ((start < kept[0] and kept[1] < stop) or _LETTER.search(line, *kept) is not None)
 
     def _is_hidden(self, line: str, place: int) -> bool:
         """Whether nobody sees a character, and the vocabulary lacks it.
