@@ -32,7 +32,7 @@ from nmt.cli.options import (
 from nmt.cli.parser import Parser
 from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
-from nmt.serving.limits import Limits, Pair
+from nmt.serving.limits import Limits, Pair, matching
 
 if TYPE_CHECKING:
     from nmt.decoding.text.glossary import Glossary
@@ -218,7 +218,7 @@ def _read_glossaries(texts: Sequence[str], pairs: Sequence[Pair], problems: list
     glossaries: dict[Pair, Glossary] = {}
     for text in texts if pairs else ():
         named, path = _paired(text)
-        pair = pairs[0] if named is None else named.among(pairs) or named
+        pair = pairs[0] if named is None else next(iter(matching(*named, pairs)), named)
         if named is None and len(pairs) > 1:
             problems.append(f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}")
         if pair not in pairs:

@@ -185,10 +185,9 @@ def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Proces
 
 def _warn(options: argparse.Namespace, source: Path | None, lines: int | None) -> None:
     """Warn of what may not be meant, though it is no mistake."""
-    form = "text"
-    if options.format is None and lines and source is not None:
-        form = likely_format(islice(read_lines(source), _FIRST_LINES))
-    if form != "text":
+    if options.format is not None or not lines or source is None:
+        return
+    if (form := likely_format(islice(read_lines(source), _FIRST_LINES))) != "text":
         what = f"--input {source} looks like {form}, and all that is in it is translated as plain text"
         warnings.warn(f"{what}; give --format {form}, or --format text if that is meant", InputWarning, stacklevel=1)
 

@@ -19,11 +19,6 @@ class Pair(NamedTuple):
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
 
-    def among(self, pairs: Iterable["Pair"]) -> "Pair | None":
-        """The first of the pairs with these codes in either case: LibreTranslate's clients write en, DeepL's EN."""
-        mine = (self.source.lower(), self.target.lower())
-        return next((pair for pair in pairs if (pair.source.lower(), pair.target.lower()) == mine), None)
-
 
 def distance(asked: str, served: str) -> int | None:
     """How many subtags one code of a language has more than the other, as 1 for "en-US" and "en".

@@ -31,7 +31,7 @@ def loaded(
     for path, pair in models:
         with collected(problems):
             translator = Translator.load(path, device=device, precision=precision)
-            if (same := pair.among(paths)) is not None:
+            for same in (other for other in paths if str(other).lower() == str(pair).lower()):
                 instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
                 problems.append(f"{paths[same]} and {path} both translate {same}; {instead}")
             paths[pair], translators[pair] = path, translator
