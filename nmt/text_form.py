@@ -79,6 +79,9 @@ MARKS = {
     "barred": Mark(
         _TEXT, "have |||", "with which aligners and n-best lists separate texts; give only one of these", alone=0.5
     ),
+    "unknown": Mark(
+        _TEXT, "have <unk>", "which stands for words that a vocabulary lacked; give the text itself", alone=0.001
+    ),
     "escaped": Mark(
         _TEXT,
         "have HTML entities such as &quot; in words",
@@ -197,6 +200,8 @@ def _marks(line: str) -> list[str]:
         marks.append("segmented")
     if "\t" in line:
         marks.append("tabbed")
+    if "<unk>" in line:
+        marks.append("unknown")
     if "|||" in line:
         marks.append("barred")
     if "&" in line and _ESCAPED.search(line):

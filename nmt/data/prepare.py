@@ -26,15 +26,16 @@ from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unch
 from nmt.data.lint import Forms, Read, checked
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.errors import UserError, collected, refuse
+from nmt.errors import UserError, collected, counted, first_of, refuse
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 8  # version of what is refused and counted; a run resumes where it has changed
-_VERSION = 5  # of how subword models are trained and text becomes ids; no run resumes where it has changed
+_CHECKS = 9  # version of what is refused and counted; a run resumes where it has changed
+_VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
+_LACKING_LINES, _LACKING, _MOST_LACKING = 0.02, 0.05, 0.5  # of lines with unknown characters; of unknown pieces
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 
 
@@ -379,6 +380,26 @@ def _encoded(
         ids.folder = entry
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
+    _check_unknown(name, ids, vocabularies, log, is_learned=filters is not None)
     if ids.report.aligned == 0:
         log(f"warning: {name}: the alignments have no link for any pair that is kept; align the text again")
     return ids
+
+
+def _check_unknown(name: str, ids: PairedIds, vocabularies: Vocabularies, log: Log, *, is_learned: bool) -> None:
+    """Warn of what the vocabulary lacks of a corpus. Raises UserError where that is most of one to be learned."""
+    problems = []
+    for (side, unknown), subwords in zip(ids.unknown.items(), vocabularies, strict=True):
+        share_of_lines = unknown.lines / max(len(ids), 1)
+        characters = [f"{character!r} in {counted(lines, 'line')}" for character, lines in unknown.characters.items()]
+        named = f": {', '.join(first_of(characters, 5))}" if characters else ""
+        lacks = (
+            f"{name}: the vocabulary lacks {unknown.share:.1%} of the {side} pieces, in {share_of_lines:.1%} of the "
+            f"lines{named}"
+        )
+        if is_learned and unknown.share > _MOST_LACKING:
+            problems.append(f"{lacks}; is it the vocabulary of this language and this text?")
+        elif unknown.share >= _LACKING or (characters and share_of_lines > _LACKING_LINES):
+            cure = "a larger subwords.size" if subwords.of_words else "subwords.byte_fallback"
+            log(f"warning: {lacks}; use {cure}, or with --init-from subwords.symbols and training.vocabulary: extended")
+    refuse(problems)

@@ -11,7 +11,7 @@ It knows these files, pairs of lines, and subword models; it knows no configurat
 import mmap
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import chain, islice
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from nmt.data.alignments import piece_links
 from nmt.data.cache import Facts
-from nmt.data.subwords import Vocabularies
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import words_of_parts
 from nmt.errors import UserError, counted
 from nmt.pharaoh import links_of_line
@@ -34,6 +34,8 @@ _CHUNK = 1 << 14  # pairs that are encoded at once
 _READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 _CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
 Texts = list[tuple[str, ...]]  # the lines of each side
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
+_MOST_NAMED = 20  # characters that a vocabulary lacks
 
 
 class Filters(NamedTuple):
@@ -89,6 +91,17 @@ class CorpusReport(NamedTuple):
         return lines
 
 
+class Unknown(NamedTuple):
+    """What the vocabulary lacks of a side: the share of its pieces that are no mere space, the lines, and characters.
+
+    Of an unknown word, sentencepiece makes a space and one unknown piece.
+    """
+
+    share: float
+    lines: int
+    characters: Mapping[str, int]  # by lines, the most frequent first; of a vocabulary of words, none
+
+
 class PairedIds:
     """An open corpus. Ids are read from the files on demand; only the lengths are kept in memory."""
 
@@ -96,6 +109,7 @@ class PairedIds:
         """Open what `write_ids` wrote into `folder`; `facts` is what it returned."""
         self.folder = folder
         self.report = CorpusReport(**facts["report"])
+        self.unknown = {side: Unknown(**found) for side, found in facts["unknown"].items()}
         self.sizes: tuple[int, ...] = tuple(facts["sizes"])  # pairs of each of the corpora one after the other
         rows = {name: _Rows(folder, name, item_type) for name, item_type in facts["types"].items()}
         self._source, self._target = rows["source"], rows["target"]
@@ -212,6 +226,12 @@ def write_ids(
     if alignments is not None:
         types["links"] = "<f4"
     counts: Counter[str] = Counter()
+    unknown: dict[str, Counter[str]] = {"source": Counter(), "target": Counter()}  # characters of lines with unknown
+    unknown_lines, bare_spaces = Counter[str](), Counter[str]()
+    spaces = {
+        name: [place for place, piece in enumerate(subwords.pieces(range(subwords.size))) if piece == _SPACE]
+        for name, subwords in zip(unknown, vocabularies, strict=True)
+    }
     ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
     sizes = np.zeros(len(ends) + 1, dtype=np.int64)
     rest, links_left = iter(pairs), iter(alignments or ())
@@ -225,8 +245,13 @@ def write_ids(
             np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
             counts.update(read=len(texts[0]), kept=len(kept))
             for name, rows, lines in zip(("source", "target"), ids, texts, strict=True):
+                for row in kept:
+                    if UNKNOWN in rows[row]:
+                        unknown[name].update(set(lines[row]))
+                        unknown_lines[name] += 1
                 pieces = writers[name].write([rows[row] for row in kept])
                 counts.update({f"{name}_pieces": len(pieces), f"{name}_unknown": int((pieces == UNKNOWN).sum())})
+                bare_spaces[name] += int(np.isin(pieces, spaces[name]).sum())
                 if with_text:
                     writers[f"{name}_text"].write([lines[row].encode() for row in kept])
             if alignments is not None:
@@ -236,7 +261,19 @@ def write_ids(
     report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
     if report.kept == 0:
         raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
-    return {"types": types, "report": report._asdict(), "sizes": sizes.tolist()}
+    found = {}
+    for side, subwords in zip(unknown, vocabularies, strict=True):
+        share = counts[f"{side}_unknown"] / max(counts[f"{side}_pieces"] - bare_spaces[side], 1)
+        found[side] = Unknown(share, unknown_lines[side], _lacking(unknown[side], subwords))._asdict()
+    return {"types": types, "report": report._asdict(), "sizes": sizes.tolist(), "unknown": found}
+
+
+def _lacking(lines: Counter[str], subwords: Subwords) -> dict[str, int]:
+    """The characters that are unknown, of those counted in lines with unknown pieces."""
+    if subwords.of_words:
+        return {}
+    lacking = [(character, count) for character, count in lines.items() if UNKNOWN in subwords.encode(character)]
+    return dict(sorted(lacking, key=lambda found: (-found[1], found[0]))[:_MOST_NAMED])
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:

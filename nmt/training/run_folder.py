@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, continuation, dump_config, parse_config, with_length
+from nmt.config import Config, continuation, differences, dump_config, parse_config, with_length
 from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
 from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically
@@ -189,17 +189,19 @@ class RunFolder:
                 "--output, or --overwrite to remove that run"
             )
         moved, _, obstacles = continuation(saved, start.config)
+        changes = "".join(f"\n  {change}" for change in obstacles or differences(saved, start.config))
         if obstacles:
             is_other = start.origin is None and any(line.startswith(("model.", "subwords.")) for line in obstacles)
             gone = f", put {self.origin_path} back if it started from that model" if is_other else ""
             raise UserError(
                 f"{self.path}: holds a run of another configuration; undo the changes to resume it{gone}, give another "
-                "--output, or --overwrite to remove that run. The differences:\n  " + "\n  ".join(obstacles)
+                f"--output, or --overwrite to remove that run. The differences:{changes}"
             )
         if not resume:
+            apart = f". It may be continued with these differences:{changes}" if changes else ""
             raise UserError(
                 f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
-                "--output, or --overwrite to remove that run"
+                f"--output, or --overwrite to remove that run{apart}"
             )
         self.config = with_length(saved, start.config)
         if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # which the model has learned

@@ -221,11 +221,12 @@ def test_a_run_goes_on_with_its_files_in_another_place(
 
 
 def test_resuming_needs_no_vocabulary_of_the_first_model(
-    tmp_path: Path, tiny: Path, short: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tiny: Path, short: Path, corpus: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's own configuration names the files from which the first model had its words, which may be gone."""
     words = tmp_path / "words"
-    words.write_text("the dog cat man boy bird horse sees hears likes finds .".replace(" ", "\n"), encoding="utf-8")
+    text = "".join((corpus / f"train.{side}").read_text(encoding="utf-8") for side in ("en", "de"))
+    words.write_text("\n".join(sorted(set(text.split()))), encoding="utf-8")
     vocabularies = [f"subwords.{side}_vocabulary={words}" for side in ("source", "target")]
     one = "training.max_updates=1"
     assert train(tiny, tmp_path / "first", "subwords={joint: false}", *vocabularies, one) == 0

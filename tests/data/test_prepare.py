@@ -102,7 +102,7 @@ def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
     prepared = run(folder, data__max_length=50)
     model = new_digest(prepared.vocabularies.source.model).hexdigest()
     hashes = [new_digest((folder / name).read_bytes()).hexdigest() for name in ("train.en", "train.de")]
-    made_from = [5, [hashes], [None], [model, model], [50, None], False]
+    made_from = [6, [hashes], [None], [model, model], [50, None], False]
     assert prepared.train.folder.name == new_digest(json.dumps(made_from).encode()).hexdigest()
 
 
@@ -261,14 +261,16 @@ def test_vocabularies(folder: Path) -> None:
     assert not (folder / "cache" / "subwords").exists()
     log.clear()
     run(folder, log, subwords__joint=False, **both)
-    assert [line.rsplit(" ", 1)[1] for line in log[2:]] == ["reused"] * 2
+    assert [line.rsplit(" ", 1)[1] for line in log[2:] if "lacks" not in line] == ["reused"] * 2
     write_vocabularies(folder, more="\nzebra\n")
     log.clear()
     run(folder, log, subwords__joint=False, **both)
     assert not any("reused" in line for line in log)
-    joint = run(folder, log, subwords__vocabulary=str(folder / "target.vocab")).vocabularies
+    words = {word for line in (*SOURCE, *TARGET) for word in line.split()}
+    (folder / "joint.vocab").write_text("\n".join(words), encoding="utf-8")
+    joint = run(folder, log, subwords__vocabulary=str(folder / "joint.vocab")).vocabularies
     assert joint.source is joint.target
-    assert joint.source.size == sizes[1] + 1
+    assert joint.source.size == 4 + len(words)
 
 
 def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
@@ -281,9 +283,9 @@ def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
     log: list[str] = []
     cut = write_vocabularies(folder, more="\nru@@\n")
     run(folder, log, subwords__joint=False, **cut, subwords__joiner="@@")
-    assert not any(line.startswith("warning") for line in log)
+    assert not any(line.startswith("warning") and "@@" in line for line in log)
     run(folder, log, subwords__joint=False, **cut)
-    warnings = [line for line in log if line.startswith("warning")]
+    warnings = [line for line in log if line.startswith("warning") and "@@" in line]
     assert len(warnings) == 2
     assert warnings[0].startswith("warning: 1 of 18 words end with '@@', as subword-nmt cuts words, and translations")
     assert warnings[0].endswith("subwords.joiner: '@@' joins them")
@@ -519,3 +521,22 @@ def test_validation_text_of_another_form(folder: Path, settings: dict[str, Any],
         assert [f"{found[1]}: {names[found[2]]}" for found in told if found] == expected
         assert [form.counts["lines"] for form in prepared.forms] == [60, 60]
         assert [form.counts["tokenized"] for form in prepared.forms] == [60, 60]
+
+
+def test_what_the_vocabulary_lacks(folder: Path) -> None:
+    """Characters by the lines that have them; a corpus that is mostly unknown is refused, and cached all the same."""
+    letters = sorted({letter for line in (*SOURCE, *TARGET) for letter in line.lower()} - {" ", "k"})
+    known = Subwords.train(["".join(letters)] * 3, settings=config(folder).subwords.model_copy(update={"type": "char"}))
+    log: list[str] = []
+    for _ in range(2):
+        prepare(config(folder), cache=folder / "cache", log=log.append, vocabularies=Vocabularies(known, known))
+    warnings = [line for line in log if line.startswith("warning: training corpus")]
+    source, target, *again = warnings
+    assert again == [source, target]
+    assert re.search(r"lacks \d\.\d% of the source pieces, in 25\.0% of the lines: 'k' in 1 line; use", source)
+    assert re.search(r"of the target pieces, in 100\.0% of the lines: 'H' in 2 lines, 'F' in 1 line, ", target)
+    assert target.endswith("use subwords.byte_fallback, or with --init-from subwords.symbols and "
+                                "training.vocabulary: extended")  # fmt: skip
+    other = Subwords.train(["абвгд"], settings=config(folder).subwords.model_copy(update={"type": "char"}))
+    with pytest.raises(UserError, match=r"training corpus: the vocabulary lacks 100\.0% of the source pieces, in 100"):
+        prepare(config(folder), cache=folder / "cache", log=log.append, vocabularies=Vocabularies(other, known))
