@@ -151,7 +151,7 @@ def lay_out(folder: Path) -> None:
     for part in ("train", "valid", "test"):
         shutil.copyfile(folder / f"{part}.en", folder / f"{part}.source")
         shutil.copyfile(folder / f"{part}.de", folder / f"{part}.target")
-    shutil.copyfile(folder / "test.en", folder / "new.source")
+    shutil.copyfile(folder / "test.en", folder / "new.en")
     mine = (ROOT / "configs" / "my_files.yaml").read_text(encoding="utf-8").replace("../data/my_files/", "")
     mine = mine.replace("name: my_files", "name: my_first_model")
     (folder / "my.yaml").write_text(mine, encoding="utf-8")
@@ -163,7 +163,19 @@ def lay_out(folder: Path) -> None:
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
         _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
     (folder / "MODEL").symlink_to("runs/demo")
-    for name in ("my_files", "my_first_model", "en-de", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
+    for name in (
+        "mine",
+        "my_files",
+        "my_first_model",
+        "en-de",
+        "first_try",
+        "a",
+        "b",
+        "new",
+        "seed1",
+        "seed2",
+        "seed3",
+    ):
         (folder / "runs" / name).symlink_to("demo")
     model = load_model(folder / "runs" / "demo" / "best.safetensors")
     back = model.config.data.model_copy(update={"source_language": "de", "target_language": "en"})
@@ -228,7 +240,8 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
         add_the_example(folder)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
-    for config, run in (("my_files", "my_files"), ("my.yaml", "my_first_model"), ("new.yaml", "new"), ("demo", "demo")):
+    made = {"data/mine/my.yaml": "mine", "my.yaml": "my_first_model", "new.yaml": "new", "demo": "demo"}
+    for config, run in made.items():
         training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*(--dry-run|--output|name=))"
         if any(re.match(training, command.text) for command in listed):
             (folder / "runs" / run).rename(folder / f"{run}.before")  # the document makes it
