@@ -88,9 +88,8 @@ class HtmlDocument:
         self.lines: list[str] = []
         self._values: list[str] = []  # of attributes, as they are written; these are the first lines
         self._parts: Parts = []
-        self._html = self._with_slots(html)
         flow: list[Token] = []
-        for token in _prepared(self._html):
+        for token in self._with_slots(html):
             if token.kind == BLOCK:
                 self._read_flow(flow)
                 self._parts.append(self._html[token.start : token.stop])
@@ -113,20 +112,27 @@ class HtmlDocument:
 
         return _SLOT.sub(value, written_parts(self._parts, translations, _NOTATION))
 
-    def _with_slots(self, html: str) -> str:
-        """The HTML with a slot for each value of an attribute that is translated, which becomes a line."""
-        pieces, place = [], 0
+    def _with_slots(self, html: str) -> list[Token]:
+        """Make the HTML one with a slot for each value of an attribute that is translated, which becomes a line.
+
+        Returns the tokens with their places in it.
+        """
+        pieces, place, shift, moved = [], 0, 0, []
         for token in _prepared(html):
+            start = token.start + shift
             kind = {one.name: one.value.lower() for one in token.attributes}.get(KINDS.get(token.name, ""))
             for one in token.attributes:
                 is_read = one.name in ATTRIBUTES or (token.name, one.name, kind) in OTHER_ATTRIBUTES
                 if is_read and any(map(str.isalpha, one.value)):
                     quote = "'" if html[one.start] == "'" else '"'
-                    pieces += [html[place : one.start], f"{quote}\ud800{len(self.lines)}\udfff{quote}"]
-                    place = one.stop
+                    slot = f"{quote}\ud800{len(self.lines)}\udfff{quote}"
+                    pieces += [html[place : one.start], slot]
+                    place, shift = one.stop, shift + len(slot) - (one.stop - one.start)
                     self.lines.append(" ".join(one.value.split()))
                     self._values.append(html[one.start : place])
-        return "".join([*pieces, html[place:]])
+            moved.append(token._replace(start=start, stop=token.stop + shift))
+        self._html = "".join([*pieces, html[place:]])
+        return moved
 
     def _read_flow(self, flow: Sequence[Token]) -> None:
         """Read what stands between two block-level tags: a text for each part in which every tag has its partner."""

@@ -366,24 +366,21 @@ class _Placing:
 
     def _choose_runs(self, node: int, children: Sequence[int]) -> None:
         first, last = self.ranges[node]
-        for child in children:
-            if (place := self.marks[child].replaces) is not None:
-                self._hold(child, self.target.between(*place))
         totals = self.attention.totals
         inside: dict[int, dict[int, float]] = {}
         for child in children:
-            attending = self.attention.to(*self.enclosed[child]) if child not in self.ranges else {}
-            if attending := {atom: weight for atom, weight in attending.items() if first <= atom < last}:
+            attending = self.attention.to(*self.enclosed[child])
+            if (place := self.marks[child].replaces) is not None:
+                self._hold(child, self.target.between(*place))
+            elif attending := {atom: weight for atom, weight in attending.items() if first <= atom < last}:
                 inside[child] = attending
         sizes = {
             child: sum(max(2 * weight - totals[atom], 0.0) for atom, weight in attending.items())
             for child, attending in inside.items()
         }
         for child in sorted(inside, key=lambda child: (-sizes[child], child)):
-            run = self._best_run(node, inside[child])
-            if run is None:
-                continue
-            self._hold(child, self._with_edges(child, node, run))
+            if (run := self._best_run(node, inside[child])) is not None:
+                self._hold(child, self._with_edges(child, node, run))
 
     def _hold(self, child: int, run: Range) -> None:
         start, stop = self.ranges[child] = run

@@ -247,11 +247,11 @@ class Sight:
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
         terms = [term for term in terms if not _is_part(spans, term[:2])]
-        return Found(_without(terms, joined_spans(spans, line), line), terms)
+        return Found(_without(terms, spans, line), terms)
 
     def found_also(self, line: str, found: Found, unknown: Sequence[Span]) -> Found:
         """What was found of a line, and what is `unknown` of it, which is kept too."""
-        return found._replace(kept=_without(found.terms, joined_spans([*found.kept, *unknown], line), line))
+        return found._replace(kept=_without(found.terms, [*found.kept, *unknown], line))
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
@@ -271,7 +271,7 @@ class Sight:
             return Seen("", (), (), [(start, stop)])
         kept = _inside(found.kept, start, stop)
         if self.protection.around:
-            kept = _without(terms, joined_spans([*kept, *_around(line, start, stop)], line), line)
+            kept = _without(terms, [*kept, *_around(line, start, stop)], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
         if _is_in_capitals(seen.text):
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=freely)
@@ -375,9 +375,9 @@ def _is_part(spans: Sequence[Span], other: Span) -> bool:
 
 
 def _without(terms: Sequence[Occurrence], spans: Iterable[Span], line: str) -> list[Span]:
-    """The spans of a line without what of them is terms'."""
+    """The spans of a line joined, without what of them is terms'."""
     parts: list[Span] = []
-    for start, stop in spans:
+    for start, stop in joined_spans(spans, line):
         first = bisect_right(terms, start, key=lambda term: term.stop)
         last = bisect_left(terms, stop, key=lambda term: term.start)
         left = _between([term[:2] for term in terms[first:last]], start, stop)
