@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,12 +167,9 @@ def _serve(options: argparse.Namespace) -> None:
     keys = None
     if options.api_keys is not None:
         keys = read_whole("--api-keys", options.api_keys, filled_lines, problems)
-    try:
-        import python_multipart  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        problems.append(f"{error.name} is not installed: pip install 'nmt-toolkit[serve]'")
+    for name in ("python_multipart", "starlette", "uvicorn"):
+        if find_spec(name) is None:
+            problems.append(f"{name} is not installed: pip install 'nmt-toolkit[serve]'")
     refuse(problems)
 
     from nmt.decoding.reading import usual_sentences

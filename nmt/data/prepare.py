@@ -311,7 +311,10 @@ def _with_symbols(vocabularies: Vocabularies, config: Config, *, may_grow: bool,
 def _grown(subwords: Subwords, places: Mapping[str, str], side: str, may_grow: bool, log: Log) -> Subwords:
     """The subwords with symbols, of which `places` says where the configuration has them."""
     problems: list[str] = []
+    words: dict[str, str] = {}
     for symbol, place in places.items():
+        if (other := words.setdefault(subwords.normalized(symbol), symbol)) != symbol:
+            problems.append(f"{place}: normalization makes {symbol} the same as {other}; choose another symbol")
         try:
             grown = subwords.with_symbols([symbol])
         except ValueError as error:

@@ -455,6 +455,13 @@ def test_symbols_are_pieces_of_both_sides(folder: Path) -> None:
         prepare(config(folder, subwords__symbols=["%s"]), cache=folder / "cache", log=[].append, vocabularies=plain)
 
 
+def test_symbols_that_normalization_makes_one(folder: Path) -> None:
+    """As NFKC does with letters of full width: the model could not tell them apart."""
+    message = r"^data\.train\.1\.tag: normalization makes <ＢＴ> the same as <BT>; choose another symbol$"
+    with pytest.raises(UserError, match=message):
+        run(folder, **two_corpora(folder, tag="<ＢＴ>"), subwords__symbols=["<BT>"])
+
+
 def test_links_of_tagged_sources(folder: Path) -> None:
     words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
     changes = with_alignments(folder, LINKS)
