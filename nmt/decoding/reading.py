@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
 from torch import Tensor
@@ -112,12 +112,10 @@ class Reader:
         requires = [
             bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
         ]
-        segments = self._cut(lines, [not required for required in requires], first)
-        if self.continuing is None:
-            return segments
+        segments = self._cut(lines, requires, first)
         problems: list[str] = []
-        given = zip(lines, segments, prefixes, constraints, strict=True)
-        for number, (line, parts, prefix, phrases) in enumerate(given, first + 1):
+        given = compress(enumerate(zip(lines, segments, prefixes, constraints, strict=True), first + 1), requires)
+        for number, (line, parts, prefix, phrases) in given:
             name = f"line {number}" if self.numbered else excerpt(line)
             parts[:] = self._with_required(line, parts, prefix, phrases, name, problems)
         refuse(problems)
@@ -150,24 +148,25 @@ class Reader:
             longest = longest_translation(len(segments[index].source) + 1, self.decoding)
             problems += impossible(part, contained, self.continuing, line=name, longest=longest)
             space = beginning.spaces()[index + 1] if part.ends else segments[index].space
-            having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space)
+            seen = segments[index].seen._replace(in_capitals=False)  # as the user writes
+            having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space, seen=seen)
         return having
 
-    def _cut(self, lines: Sequence[str], freely: Sequence[bool], first: int) -> list[list[Segment]]:
+    def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
         """The segments of each line; none of one that has nothing to translate."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
         given = [(line, self._sentences(line, language), self.sight.found(line)) for line in lines]
-        of_lines = [self._seen(*one, freely=free) for one, free in zip(given, freely, strict=True)]
+        of_lines = [self._seen(*one) for one in given]
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []
-        together = zip(of_lines, given, freely, strict=True)
-        for number, ((line, of_line), (text, sentences, found), free) in enumerate(together, first):
+        together = zip(of_lines, given, requires, strict=True)
+        for number, ((line, of_line), (text, sentences, found), required) in enumerate(together, first):
             pieces = list(islice(ids, len(of_line)))
             self._doubt(text, of_line, pieces)
             if unknown := [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]:
-                without = self._seen(text, sentences, self.sight.found_also(text, found, unknown), freely=free)
+                without = self._seen(text, sentences, self.sight.found_also(text, found, unknown))
                 pieces_without = source.encode_batch([seen.text for seen in without[1]])
-                if free or any(pieces_without):  # or what is required takes the place of unknown words
+                if not required or any(pieces_without):  # or what is required takes the place of unknown words
                     (line, of_line), pieces = without, pieces_without
             segments.append(segments_of(line, of_line, pieces, source, longest=self.longest_segment, number=number))
         return segments
@@ -193,7 +192,7 @@ class Reader:
         sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
         return [sentence for sentence in sentences if not is_blank(sentence.text)]
 
-    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found, *, freely: bool) -> tuple[Line, list[Seen]]:
+    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found) -> tuple[Line, list[Seen]]:
         """The line with its sentences, and what the model sees of each.
 
         No sentence ends inside a term or what is kept, and what has nothing to translate goes with its neighbor.
@@ -209,7 +208,7 @@ class Reader:
             together.append(Sentence(line[start:stop], start))
             has_words = some
         bounds = [(sentence.start, sentence.start + len(sentence.text)) for sentence in together]
-        of_line = [self.sight.seen(line, *span, found, freely=freely) for span in bounds]
+        of_line = [self.sight.seen(line, *span, found) for span in bounds]
         return Line(line, together), of_line
 
     @cached_property

@@ -259,11 +259,8 @@ class Sight:
             return True
         return any(_LETTER.search(line, *span) for span in _between(_inside(found.kept, start, stop), start, stop))
 
-    def seen(self, line: str, start: int, stop: int, found: Found, *, freely: bool = True) -> Seen:
-        """The sentence [start, stop) of a line in which this was found.
-
-        `freely`: nothing is required, so that capitals are written in capitals.
-        """
+    def seen(self, line: str, start: int, stop: int, found: Found) -> Seen:
+        """The sentence [start, stop) of a line in which this was found; one in capitals is shown as any other."""
         terms = _inside(found.terms, start, stop)
         if self.protection is None:
             return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
@@ -274,7 +271,7 @@ class Sight:
             kept = _without(terms, [*kept, *_around(line, start, stop)], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
         if _is_in_capitals(seen.text):
-            return seen._replace(text=self._as_sentence(seen.text), in_capitals=freely)
+            return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
 
     def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
