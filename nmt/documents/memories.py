@@ -71,7 +71,7 @@ def _elements(path: Path) -> Iterator[tuple[str, Any]]:
         tags = [f"{{*}}{name}" for name in (*_FILES, *_UNITS)]
         try:
             for event, element in etree.iterparse(file, events=("start", "end"), tag=tags, resolve_entities=False):
-                name = etree.QName(element).localname
+                name = _name(element)
                 if event == "start" and name in _FILES:
                     yield name, element
                 if event == "start" or name in _FILES:
@@ -89,11 +89,9 @@ def _elements(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _texts(unit: Any, usual: Mapping[str, str]) -> dict[str, str]:
     """The texts of a unit by language."""
-    from lxml import etree
-
     texts: dict[str, str] = {}
     for element in unit.iterchildren(*_TEXTS):
-        language = element.get(_LANGUAGE) or element.get("lang") or usual.get(etree.QName(element).localname, "")
+        language = element.get(_LANGUAGE) or element.get("lang") or usual.get(_name(element), "")
         if element.get("state") not in _OPEN:
             texts.setdefault(language, _SPACES.sub(" ", "".join(_text_of(element))).strip(" "))
     return texts
@@ -103,6 +101,10 @@ def _text_of(element: Any) -> Iterator[str]:
     """The text of an element and those in it, without codes."""
     yield element.text or ""
     for child in element:
-        if isinstance(child.tag, str) and child.tag.rpartition("}")[2] not in _CODES:  # no comment
+        if isinstance(child.tag, str) and _name(child) not in _CODES:  # no comment
             yield from _text_of(child)
         yield child.tail or ""
+
+
+def _name(element: Any) -> str:
+    return str(element.tag.rpartition("}")[2])
