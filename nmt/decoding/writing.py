@@ -303,7 +303,6 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     marks, tags, places = [], [], []
     for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
         content = LINE_END.sub(" ", segment.line.text[start:stop])
-        is_there = False
         if mark.instead is None:
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there

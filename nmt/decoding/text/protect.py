@@ -100,10 +100,6 @@ class Seen(NamedTuple):
         """What stands in a translation: in capitals, if the line is."""
         return text.upper() if self.in_capitals else text
 
-    def terms(self) -> list[Span]:
-        """Where the text has terms of a glossary."""
-        return [(mark.start, mark.stop) for mark in self.marks if mark.start < mark.stop]
-
     def part(self, start: int, stop: int) -> "Seen":
         """The characters [start, stop), with the marks in them; those at the end of all belong to the last."""
         first = bisect_left(self.marks, start, key=lambda mark: mark.start)

@@ -74,7 +74,7 @@ def segments_of(
         spans = subwords.spans(seen.text) if seen.marks or len(pieces) > longest else []
         parts = [(slice(0, len(pieces)), seen, spans)]
         if len(pieces) > longest:
-            terms = seen.terms()
+            terms = [(mark.start, mark.stop) for mark in seen.marks if mark.start < mark.stop]
             within = {place for place, (start, _) in enumerate(spans) if overlaps(terms, (start, start))}
             cuts = segment(subwords.pieces_of_text(pieces), longest, within)
             starts = [spans[cut.start][0] if cut.start else 0 for cut in cuts]
