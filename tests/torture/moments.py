@@ -19,7 +19,7 @@ TRAINING = {
     "best's write": r"run/\.?best\.safetensors",
     "the older state's write": r"run/\.?state\.1\.safetensors",
     "the state's write": r"run/\.?state\.safetensors",
-    "metrics and TensorBoard": r"metrics|tensorboard",
+    "metrics and TensorBoard": r"metrics|tensorboard|validations",
     "the log": r"train\.log",
     "opening the folder": r"run",
 }
