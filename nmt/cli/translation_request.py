@@ -120,9 +120,9 @@ def _read_how(
 ) -> TranslationOptions:
     """Read how to translate."""
     glossary = None
-    if options.glossary is not None and models.paths:
+    if options.glossary is not None:
         with collected(problems):
-            languages = languages_of(models.paths[0])
+            languages = languages_of(models.paths[0]) if models.paths else ("", "")  # no model: it is only checked
             glossary = read_glossary(options.glossary, languages, as_written=options.glossary_case)
     how = TranslationOptions()
     with collected(problems):
