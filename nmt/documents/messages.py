@@ -165,6 +165,7 @@ def _parsed(text: str, name: str, form: str) -> Any:
         indent = re.search(r"\n([ \t]+)\"", text)
         store.dump_args["indent"] = indent[1] if indent else None
         store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
+        store.get_root_node = lambda: store._file  # what was read, so that what has no texts, as {}, stays
     content = declared_as_utf8(text.removeprefix("\ufeff"))
     store.parse(content if form == "json" else content.encode("utf-8"))
     return store

@@ -9,6 +9,7 @@ import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -55,6 +56,16 @@ def _texts(value: object) -> object:
     return value
 
 
+def _of_json_in_form(value: object) -> object:
+    """What a text is in JSON, as OpenAPI has objects and lists in forms; a text that is no JSON, as it is."""
+    with suppress(ValueError):
+        return from_json(value) if isinstance(value, str) else value
+    return value
+
+
+IN_FORM = BeforeValidator(_of_json_in_form)
+
+
 class Texts(BaseModel):
     """The fields of POST /detect. Unknown ones are ignored, as clients of other servers send them."""
 
@@ -86,13 +97,13 @@ class Fields(Texts):
     alignments: bool = Field(False, description="Whether to tell what each word was translated from.")
     word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")
     split_sentences: bool = Field(True, description="Whether lines are translated sentence by sentence.")
-    glossary: Annotated[Any, WithJsonSchema(TERMS)] = Field(
+    glossary: Annotated[Any, IN_FORM, WithJsonSchema(TERMS)] = Field(
         None, description="Terms and their translations, instead of those that the server has."
     )
-    forbidden: Annotated[Any, WithJsonSchema(STRINGS)] = Field(
+    forbidden: Annotated[Any, IN_FORM, WithJsonSchema(STRINGS)] = Field(
         None, description="Words and phrases that no translation has."
     )
-    protect: Annotated[Any, WithJsonSchema(STRINGS)] = Field(
+    protect: Annotated[Any, IN_FORM, WithJsonSchema(STRINGS)] = Field(
         None, description="What stays as it is: placeholders, addresses, symbols, numbers, or regular expressions."
     )
 

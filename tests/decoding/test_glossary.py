@@ -42,6 +42,13 @@ def test_every_translation_has_the_terms_of_its_line(translator: Translator, opt
     assert unused == [text for several in usual for text in several]
 
 
+def test_terms_stand_apart(translator: Translator) -> None:
+    """Also where the model writes fewer words than there are terms."""
+    for line in ("a dog field", "boy , dog"):
+        (text,) = texts(translator, [line], Glossary({"dog": "Hund", "field": "Wiese", "boy": "Kind"}))
+        assert len({"Hund", "Wiese", "Kind"} & {*text.replace(",", " ").split()}) == 2
+
+
 def test_what_is_there_already_stays(translator: Translator) -> None:
     (usual,) = texts(translator, LINES[:1], None)
     word = usual.split()[0]

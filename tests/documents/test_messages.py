@@ -155,15 +155,20 @@ def test_no_file_is_read_for_another() -> None:
 
 
 def test_json_has_its_numbers_its_indentation_and_its_keys() -> None:
-    text = '{\n  "a.b": "x",\n  "n": 1.5,\n  "t": [true, null, ""],\n  "@a": {"type": "no"},\n  '
+    text = '{\n  "a.b": "x",\n  "n": 1.5,\n  "t": [true, null, "", {}, []],\n  "@a": {"type": "no"},\n  '
     text += '"k": {"l": "y\\u00e9"}\n}\n'
     document = Messages(text, name="", form="json")
     assert document.lines == ["x", "yé"]
     written = translated(document, in_order)
-    expected = {"a.b": "X", "n": 1.5, "t": [True, None, ""], "@a": {"type": "no"}, "k": {"l": "YÉ"}}
+    expected = {"a.b": "X", "n": 1.5, "t": [True, None, "", {}, []], "@a": {"type": "no"}, "k": {"l": "YÉ"}}
     assert json.loads(written) == expected
     assert written.isascii()
     assert written.startswith('{\n  "a.b": "X",\n')
+
+
+@pytest.mark.parametrize("text", ["[]", '{"a": {}}', "42", '"a"'])
+def test_json_without_texts_is_written_as_it_is(text: str) -> None:
+    assert json.loads(Messages(text, name="", form="json").written([])) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ["a = dog \\\n  runs\n", "a : dog é\n"])

@@ -65,7 +65,7 @@ class Mark(NamedTuple):
     start: int
     stop: int
     parent: int = ROOT  # the mark in which it stands, which comes before it in the list of marks
-    before: bool = False  # whether there was white space before it, and after it; only where it encloses nothing
+    before: bool = False  # whether white space belongs before it, and after it; only where no words are its own
     after: bool = False
     breaks: bool = False  # whether words need no white space where it stands between them, as at a line break
     instead: str | None = None  # what takes the place of the words that are aligned with it, or of what it `replaces`
@@ -358,7 +358,8 @@ class _Placing:
             if child not in self.ranges:
                 place = self._place(node, self.marks[child])
                 place = next((stop for start, stop in self.fixed if start < place < stop), place)
-                before = bisect_left(chosen, (place, 0, 0)) - 1
+                has_words = self.marks[child].start < self.marks[child].stop  # which is not before what it follows
+                before = bisect_left(chosen, (place + has_words, 0, 0)) - 1
                 if before >= 0 and place < chosen[before][1]:  # inside another child: before it, or after it
                     start, stop, other = chosen[before]
                     place = stop if child > other else start
@@ -594,7 +595,7 @@ class _Writing:
 
         So it is where there was one in the source, or punctuation that is not there now; never before punctuation.
         """
-        place, line = self.marks[mark].start, self.placing.line
+        place, line = self.marks[mark].stop, self.placing.line
         before = line[place : place + 1]
         was_punctuation = before != "" and not before.isalnum() and not before.isspace()
         is_apart = not following.isspace() and following not in CLOSING

@@ -19,6 +19,7 @@ from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, Span
 from nmt.decoding.text.glossary import Glossary, Occurrence
 from nmt.decoding.text.marks import Mark
+from nmt.decoding.text.required import in_word
 from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
@@ -348,10 +349,15 @@ class Sight:
 def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
     """The sentence with marks for the terms of its part of the line."""
     bounds = [(bisect_left(seen.places, term.start), bisect_left(seen.places, term.stop)) for term in terms]
-    marks = [Mark(*span, instead=term.translation) for span, term in zip(bounds, terms, strict=True)]
+    marks = [_for_term(span, term.translation) for span, term in zip(bounds, terms, strict=True)]
     kept = [term[:2] for term in terms]
     both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
     return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
+
+
+def _for_term(span: Span, translation: str) -> Mark:
+    """A mark for a term, which stands apart as words do, also where two terms have been translated by one word."""
+    return Mark(*span, before=in_word(translation[0]), after=in_word(translation[-1]), instead=translation)
 
 
 def _is_in_capitals(text: str) -> bool:

@@ -107,6 +107,13 @@ def test_a_text_instead_of_the_words() -> None:
     assert written("a small b", [mark], [("", "")], "", []) == "Wau"
 
 
+def test_two_texts_instead_of_one_word() -> None:
+    marks = [Mark(2, 5, before=True, after=True, instead="Hund"), Mark(6, 11, before=True, after=True, instead="Haus")]
+    for first in (0.4, 0.5, 0.6):
+        links = [(0, 0, 1.0), (1, 1, first), (2, 1, 1 - first)]
+        assert written("a dog house", marks, [("", "")] * 2, "eine Hundehütte.", links) == "eine Hund Haus."
+
+
 @given(
     st.lists(st.sampled_from(["a", "b,", "狗", "«x»", "F5", "."]), max_size=7),
     st.lists(st.sampled_from(["A", "B,", "犬", "„X“", "F5", "."]), max_size=7),
