@@ -107,7 +107,8 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
         every.append(forms)
         pairs = len(hashes) - before
         warnings += [*forms[0].oddities(), *forms[1].oddities()]
-        warnings.append(_warning(corpus.name, "identical", len(identical), pairs, min(identical, default=0)))
+        if not forms[0].is_word_list:  # where many stay the same, such as names or modern spellings
+            warnings.append(_warning(corpus.name, "identical", len(identical), pairs, min(identical, default=0)))
         first = first or (corpus, words)
         if are_swapped(words, first[1]):
             warnings.append(_SWAPPED.format(corpus.name, *first[0].paths))

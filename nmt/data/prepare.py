@@ -31,7 +31,7 @@ from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 9  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 10  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _USUAL_JOINER = "@@"
