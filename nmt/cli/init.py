@@ -54,14 +54,14 @@ class Dropped:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._examples: dict[str, list[str]] = defaultdict(list)
+        self._examples: dict[str, dict[str, None]] = defaultdict(dict)  # no two alike
 
     def add(self, rule: str, source: str, target: str, place: str = "") -> None:
         """Count a pair."""
         self.counts[rule] += 1
-        if self.counts[rule] <= _EXAMPLES:
+        if len(self._examples[rule]) < _EXAMPLES:
             texts = " | ".join(shortened(text, _SHOWN) for text in (source, target))
-            self._examples[rule].append(f"    {place}: {texts}" if place else f"    {texts}")
+            self._examples[rule][f"    {place}: {texts}" if place else f"    {texts}"] = None
 
     def lines(self) -> Iterator[str]:
         """A line for each rule, and, indented, its examples."""

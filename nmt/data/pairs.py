@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.errors import UserError, first_of, shortened
@@ -46,7 +46,9 @@ def pairs_of_table(path: Path, languages: Sequence[str], columns: Sequence[str] 
     or there are two columns. Raises UserError if it is not clear which columns are meant, or a quote does not end.
     """
     rows = _rows(path)
-    beginning = next(rows, (1, [""]))
+    beginning = next(rows, None)
+    if beginning is None:
+        return
     first = beginning[1]
     places, has_names = _places(path, first, languages, columns)
     for line, cells in rows if has_names else chain([beginning], rows):
@@ -59,17 +61,20 @@ def pairs_of_table(path: Path, languages: Sequence[str], columns: Sequence[str] 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well."""
-    is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
-    lines = read_lines(path)
-    first = next(lines, "")
-    delimiter = max(",;\t", key=first.count) if is_csv else "\t"
+    lines = (text.replace("\r", " ") for text in read_lines(path))
+    if not path.name.lower().endswith((".csv", ".csv.gz")):
+        for line, text in enumerate(lines, start=1):
+            yield line, [_unquoted(cell) for cell in text.split("\t")]
+        return
+    first = next(lines, None)
+    if first is None:
+        return
     texts = (f"{text}\n" for text in chain([first], lines))
-    quoting: Any = csv.QUOTE_MINIMAL if is_csv else csv.QUOTE_NONE
-    reader = csv.reader(texts, delimiter=delimiter, quoting=quoting, strict=True)
+    reader = csv.reader(texts, delimiter=max(",;\t", key=first.count), strict=True)
     line = 1
     try:
         for cells in reader:
-            yield line, [" ".join(_unquoted(cell).split("\n")) for cell in cells]
+            yield line, [cell.replace("\n", " ") for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(

@@ -24,7 +24,7 @@ _OPEN = ("new", "initial", "needs-translation")  # states of what is not transla
 
 
 def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
-    """The texts of TMX or XLIFF, or what is translated in a file of PO.
+    """The texts of TMX or XLIFF, or the messages of PO.
 
     Of XML no tree is made beyond a unit, and nothing that it names is opened. Raises UserError if it is broken, or has
     entities of its own, and if the toolkit is not installed.

@@ -129,19 +129,20 @@ class Messages:
 
 def translated(text: str, *, name: str, form: str) -> Iterator[tuple[str, str]]:
     """Each message of a file that has both languages, and its translation, without tags; of plural forms the first and
-    the last. What is marked as fuzzy is left out.
+    the last. The translation of what is not translated, or is marked as fuzzy, is blank.
 
     Raises UserError, which calls the file `name`, where the toolkit cannot read it.
     """
     with _refused(name, form):
         for unit in _parsed(text, name, form).units:
-            if unit.isheader() or unit.isobsolete() or unit.isfuzzy() or not unit.istranslated():
+            if unit.isheader() or unit.isobsolete():
                 continue
+            is_done = unit.istranslated() and not unit.isfuzzy()
             sources, targets = (getattr(side, "strings", [side]) for side in (unit.source, unit.target))
             for pair in dict.fromkeys(((sources[0], targets[0]), (sources[-1], targets[-1]))):
                 pieces = [piece_of(str(side), _AS_WRITTEN) for side in pair]
                 source, target = (piece.text if piece else "" for piece in pieces)
-                yield source, target
+                yield source, target if is_done else ""
 
 
 def _parsed(text: str, name: str, form: str) -> Any:

@@ -56,9 +56,9 @@ def part(folder: Path, name: str, endings: tuple[str, str] = ("en", "de")) -> li
 
 
 def leaks(folder: Path) -> int:
-    """How many sentences of a side are in two parts, compared without case and spaces at the ends."""
+    """How many sentences of a side are in two parts, compared without case and spaces."""
     parts = [part(folder, name) for name in ("train", "valid", "test")]
-    sides = [[{pair[side].strip().lower() for pair in pairs} for pairs in parts] for side in (0, 1)]
+    sides = [[{"".join(pair[side].lower().split()) for pair in pairs} for pairs in parts] for side in (0, 1)]
     return sum(len(a & b) for sets in sides for i, a in enumerate(sets) for b in sets[:i])
 
 
@@ -105,7 +105,7 @@ def test_what_is_left_out_is_counted_and_shown(init: Init, tmp_path: Path, rule:
 
 def test_sentences_of_several_pairs_are_all_in_the_training_text(init: Init, tmp_path: Path) -> None:
     pairs = sentences(300)
-    doubled = [(source.upper(), f"{target} Ban.") for source, target in pairs[:100]]
+    doubled = [(source.upper().replace(" ", "\N{NO-BREAK SPACE} "), f"{target} Ban.") for source, target in pairs[:100]]
     assert init(*write_files(tmp_path, [*pairs, *doubled]))[0] == 0
     assert leaks(tmp_path) == 0
     assert {*pairs[:100], *doubled} <= {*part(tmp_path, "train")}
@@ -158,7 +158,7 @@ def as_xliff(pairs: list[tuple[str, str]]) -> list[str]:
 
 
 def as_po(pairs: list[tuple[str, str]]) -> list[str]:
-    fuzzy = '#, fuzzy\nmsgid "no"\nmsgstr "nein"\n'
+    fuzzy = '#, fuzzy\nmsgid "no"\nmsgstr "nein"\n\nmsgid "yes"\nmsgstr ""\n'
     return [f'msgid "<b>{en}</b>"\nmsgstr "<b>{de}</b>"\n' for en, de in pairs] + [fuzzy]
 
 
@@ -187,6 +187,16 @@ def test_files_with_both_languages(
     found = [*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]
     assert sorted(found) == sorted(pairs)
     assert ("validation and test text are whole documents" in out) == (name == "a.tmx")
+    assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_carriage_return_in_a_cell_is_white_space(init: Init, tmp_path: Path, name: str) -> None:
+    pairs = [("en", "de"), ("Ba\rke.", "Ken ban"), *sentences(300)]
+    rows = [("," if name == "a.csv" else "\t").join(pair) + "\r" for pair in pairs]
+    assert init("--input", str(write(tmp_path / name, rows)))[0] == 0
+    found = {source for name in ("train", "valid", "test") for source, _ in part(tmp_path, name)}
+    assert "Ba ke." in found
 
 
 def test_documents_stay_whole(init: Init, tmp_path: Path) -> None:
@@ -208,6 +218,7 @@ TMX = as_tmx(sentences(300))
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
+        ("a.csv", [], "only 0 pairs of 0 can be used"),
         ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used, and at least 200 are needed"),
         ("a.tsv", MANY[:1] * 500, "can be used, and at least 200 are needed\nleft out: 499 repeat another pair\n"),
         ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: none of its columns, "),
