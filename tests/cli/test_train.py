@@ -66,7 +66,8 @@ def test_files_of_a_run(trained: Path) -> None:
     assert files - {events} == {
         *(".lock", "config.yaml", "train.log", "metrics.jsonl", "best.safetensors"),
         *("state.safetensors", "state.1.safetensors"),
-        *(f"checkpoints/update-{update:08d}.safetensors" for update in (18, 27)),
+        *(f"checkpoints/update-{update:08d}.safetensors" for update in (9, 18, 27)),  # the first: to lengthen the run
+        *(f"validations/update-{update:08d}.txt" for update in (9, 18, 27)),
     }
     assert (trained / "best.safetensors").read_bytes() == (
         trained / "checkpoints" / "update-00000027.safetensors"
@@ -182,7 +183,7 @@ def test_the_model_holds_the_configuration_and_its_history(trained: Path) -> Non
     )
 
 
-@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 1, [1, 3])])
+@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 1, [1, 2, 3])])  # 2: the last before the end
 def test_checkpoints_that_are_kept(
     tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, best: int, last: int, kept: list[int]
 ) -> None:
@@ -319,7 +320,7 @@ def test_references_that_bleu_cannot_take_apart(
     validation = f"training.validation={{tokenize: {tokenize}, metric: bleu}}"
     settings = (f"data.valid.target={target}", watch, validation)
     assert train(tiny, tmp_path / "run", *settings, "--dry-run") == 0
-    warnings = [line for line in capsys.readouterr().err.splitlines() if "% of the " in line]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: 100% of the ")]
     assert len(warnings) == (0 if told is None else 2)
     for name, warning in zip(("validation references", "references of old"), warnings, strict=False):
         assert warning.startswith(f"warning: 100% of the {name} {told}")

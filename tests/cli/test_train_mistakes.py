@@ -169,8 +169,8 @@ def test_a_run_without_its_state_is_not_trained_over(
             assert files(output) == before
     assert train(tiny, output, "--overwrite", "training.max_updates=1") == 0
     assert (
-        f"overwriting {output}: removed best.safetensors, metrics.jsonl, checkpoints/update-00000018.safetensors, "
-        "checkpoints/update-00000027.safetensors, tensorboard/events.out.tfevents."
+        f"overwriting {output}: removed best.safetensors, metrics.jsonl, checkpoints/update-00000009.safetensors, "
+        "checkpoints/update-00000018.safetensors, checkpoints/update-00000027.safetensors, "
     ) in capsys.readouterr().err
     assert load_model(output).training["updates"] == 1
     assert [path.read_text(encoding="utf-8") for path in notes] == ["mine"] * 3
