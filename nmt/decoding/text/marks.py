@@ -380,7 +380,7 @@ class _Placing:
             for child, attending in inside.items()
         }
         for child in sorted(inside, key=lambda child: (-sizes[child], child)):
-            if (run := self._best_run(node, inside[child])) is not None:
+            if (run := self._best_run(node, inside[child], replaces=self.marks[child].instead is not None)) is not None:
                 self._hold(child, self._with_edges(child, node, run))
 
     def _hold(self, child: int, run: Range) -> None:
@@ -388,10 +388,11 @@ class _Placing:
         self.holder[start:stop] = [child] * (stop - start)
         self.spans[child] = self.target.spans[start][0], self.target.spans[stop - 1][1]
 
-    def _best_run(self, node: int, inside: dict[int, float]) -> Range | None:
+    def _best_run(self, node: int, inside: dict[int, float], *, replaces: bool) -> Range | None:
         """The run of atoms with the largest sum of scores; of equals the longest, then the first.
 
-        Where no sum is above 0, the atom with the most attention. It has no atom of another child of the node.
+        Where no sum is above 0, the atom with the most attention. It has no atom of another child of the node; of a
+        text that `replaces` it, whose atom is another's, it is no other one, which would be lost.
         """
         totals, before = self.attention.totals, self.attention.before
         free = sorted(atom for atom in inside if self.holder[atom] == node)
@@ -405,8 +406,9 @@ class _Placing:
             previous = atom
             if score > 0 and (round(score, 6), atom - start) > best:
                 best, best_run = (round(score, 6), atom - start), (start, atom + 1)
-        if best_run is None and (most := max(free, key=lambda atom: inside[atom], default=None)) is not None:
-            best_run = (most, most + 1)
+        if best_run is None:
+            most = max(inside if replaces else free, key=lambda atom: inside[atom], default=None)
+            best_run = None if most is None or self.holder[most] != node else (most, most + 1)
         return best_run
 
     def _with_edges(self, child: int, node: int, run: Range) -> Range:

@@ -111,7 +111,8 @@ def test_two_texts_instead_of_one_word() -> None:
     marks = [Mark(2, 5, before=True, after=True, instead="Hund"), Mark(6, 11, before=True, after=True, instead="Haus")]
     for first in (0.4, 0.5, 0.6):
         links = [(0, 0, 1.0), (1, 1, first), (2, 1, 1 - first)]
-        assert written("a dog house", marks, [("", "")] * 2, "eine Hundehütte.", links) == "eine Hund Haus."
+        links += [(1, 2, 0.2), (2, 2, 0.2), (3, 2, 0.6)]  # none takes the place of a word that is another's
+        assert written("a dog house is", marks, [("", "")] * 2, "eine Hundehütte ist", links) == "eine Hund Haus ist"
 
 
 @given(
