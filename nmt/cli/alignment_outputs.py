@@ -20,7 +20,6 @@ from nmt.evaluation.alignment_plot import MISSING, check_plots, plot_alignment, 
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
 
-DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments", "word_scores")
 ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for what is written beside translations
 
@@ -126,9 +125,8 @@ def _with_end(source_words: list[str]) -> list[str]:
 
 
 def _json(alignment: SoftAlignment) -> str:
-    weights = [[round(weight, DECIMALS) for weight in row] for row in alignment.weights.tolist()]
-    texts = {"source": _with_end(alignment.source_words), "target": alignment.target_words, "attention": weights}
-    return _dumped(texts)
+    source, target = _with_end(alignment.source_words), alignment.target_words
+    return _dumped({"source": source, "target": target, "attention": alignment.rounded()})
 
 
 def _dumped(content: object) -> str:

@@ -120,9 +120,11 @@ def _read_how(
 ) -> TranslationOptions:
     """Read how to translate."""
     glossary = None
-    if options.glossary is not None:
+    if options.glossary is not None and (missing_file := nothing_at(options.glossary)):
+        problems.append(missing_file)
+    elif options.glossary is not None and models.paths:
         with collected(problems):
-            languages = languages_of(models.paths[0]) if models.paths else ("", "")  # no model: it is only checked
+            languages = languages_of(models.paths[0])
             glossary = read_glossary(options.glossary, languages, as_written=options.glossary_case)
     how = TranslationOptions()
     with collected(problems):

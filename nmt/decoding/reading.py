@@ -131,7 +131,8 @@ class Reader:
             return []
         target = self.vocabularies.target
         text = " ".join(prefix.splitlines()).strip()
-        beginning = Line(text, divided_prefix(text, segments, self._prefix_language))
+        language = self._codes[1] if self.options.split_sentences else None  # None: prefixes are not cut
+        beginning = Line(text, divided_prefix(text, segments, language))
         *complete, last = encoded_prefixes([part.text for part in beginning.sentences], target)
         (phrases,) = encoded_constraints([constraints], target)
         with_last, *after = divided_phrases(phrases, _texts(segments)[len(complete) :])
@@ -176,7 +177,7 @@ class Reader:
         is_long = False
         if self.options.split_sentences is None:
             is_long = self.longest_trained is not None and sum(map(len, pieces)) > self.longest_trained
-            if not is_long and (language := self._source_language) is not None:
+            if not is_long and (language := self._codes[0]) is not None:
                 is_long = len(sentences_of(line, language, whole_words=self.vocabularies.source.of_words)) > 1
         unknown = [
             seen.text[start:stop]
@@ -212,19 +213,13 @@ class Reader:
         return Line(line, together), of_line
 
     @cached_property
-    def _prefix_language(self) -> str | None:
-        """The code of the language by whose rules prefixes are cut into sentences; None where they are not."""
-        return _code(self.languages.target) if self.options.split_sentences else None
-
-    @cached_property
-    def _source_language(self) -> str | None:
-        return _code(self.languages.source)
-
-
-def _code(language: str | None) -> str | None:
-    with suppress(UserError):
-        return checked_language(language or "")
-    return None
+    def _codes(self) -> list[str | None]:
+        """The languages by whose rules lines and prefixes may be cut into sentences; None: not known."""
+        codes: list[str | None] = [None, None]
+        for side, language in enumerate(self.languages):
+            with suppress(UserError):
+                codes[side] = checked_language(language or "")
+        return codes
 
 
 def _texts(segments: Sequence[Segment]) -> list[str]:

@@ -11,8 +11,6 @@ from nmt.serving.requests import Request
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
 
-DIGITS = 4  # of weights and log-probabilities
-
 
 def answer_to(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
     """LibreTranslate's answer, from the translations of the lines of all documents."""
@@ -49,5 +47,4 @@ def _alignment(translation: "Translation") -> dict[str, Any]:
     """Words of source and target, and for each target word the weight of each source word and of the source's end."""
     soft = translation.soft_alignment
     assert soft is not None
-    weights = [[round(weight, DIGITS) for weight in row] for row in soft.weights.tolist()]
-    return {"source": soft.source_words, "target": soft.target_words, "weights": weights}
+    return {"source": soft.source_words, "target": soft.target_words, "weights": soft.rounded()}

@@ -21,6 +21,7 @@ from nmt.data.words import PieceWords, Span, words_of
 from nmt.decoding.text.marks import Piece, Weighted
 from nmt.pharaoh import Link
 
+DECIMALS = 4  # in JSON
 LEAST = 0.02
 """Of the attention of a word: what is less says nothing."""
 
@@ -55,6 +56,10 @@ class SoftAlignment:
             rows[:, first : first + block.size(1) - 1], rows[:, -1] = block[:, :-1], block[:, -1]
             row += len(block)
         return weights
+
+    def rounded(self) -> list[list[float]]:
+        """What JSON has of the weights."""
+        return [[round(weight, DECIMALS) for weight in row] for row in self.weights.tolist()]
 
 
 def soft_alignment(

@@ -9,10 +9,8 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from nmt.data.words import PieceWords
-from nmt.decoding.text.alignment import places_of
+from nmt.decoding.text.alignment import DECIMALS, places_of
 from nmt.decoding.text.marks import Piece
-
-DECIMALS = 4  # in JSON
 
 
 class WordScores(NamedTuple):
