@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, NamedTuple
 
+import torch
+
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.alignment import Block, SoftAlignment
 from nmt.decoding.text.word_scores import WordScores
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
@@ -16,34 +19,10 @@ from nmt.serving.requests import Kind
 MOST = 3  # translations of a line
 
 
-class Weights(NamedTuple):
-    """In place of a tensor."""
-
-    rows: list[list[float]]
-
-    def tolist(self) -> list[list[float]]:
-        return self.rows
-
-
-class Block(NamedTuple):
-    weights: Weights
-    first: int = 0
-
-
-class Soft(NamedTuple):
-    source_words: list[str]
-    target_words: list[str]
-    weights: Weights
-
-    @property
-    def blocks(self) -> list[Block]:
-        return [Block(self.weights)]
-
-
 class Written(NamedTuple):
     text: str
     alignment: list[tuple[int, int]] | None = None
-    soft_alignment: Soft | None = None
+    soft_alignment: SoftAlignment | None = None
     finer_alignment: None = None
     word_scores: WordScores | None = None
 
@@ -95,6 +74,7 @@ class Backwards:
         places = range(len(words))
         read = [len(words) if word == "." else place for place, word in enumerate(words)]
         rows = [[0.75 if place == chosen else 0.25 / len(words) for place in range(len(words) + 1)] for chosen in read]
-        return Written(
-            text, [(place, place) for place in places], Soft(words, text.split(), Weights(rows)), word_scores=scores
-        )
+        links = [(place, place) for place in places]
+        weights = torch.tensor(rows, dtype=torch.float64).view(len(words), len(words) + 1)
+        soft = SoftAlignment(words, text.split(), [Block(weights)], links)
+        return Written(text, links, soft, word_scores=scores)

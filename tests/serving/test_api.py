@@ -507,7 +507,7 @@ def test_a_server_that_stops(client: Client, start: Served) -> None:
     assert health.headers["retry-after"] == refusal.headers["retry-after"]
 
 
-@pytest.mark.parametrize("name", ["read_request", "written"])
+@pytest.mark.parametrize("name", ["read_request", "answer_to"])
 def test_others_are_answered_while_a_document_is_read_or_written(
     client: Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
