@@ -16,7 +16,8 @@ FIRST_LINES = 1000  # of a file, that tell how all are written
 
 
 def doubts_of_start(request: Request) -> list[str]:
-    """Of languages without a code, and of weights from which a model hardly learns; another one's have learned."""
+    """Of languages without a code, or other ones than those of the model to start from, and of weights from which a
+    model hardly learns; another one's have learned."""
     warnings = []
     for key in ("source_language", "target_language"):
         name = getattr(request.config.data, key)
@@ -24,6 +25,8 @@ def doubts_of_start(request: Request) -> list[str]:
             near = nearest(name, list(NAMES.values()))
             hint = f"; {near} is {code_of(near)}" if near else ", such as de"
             warnings.append(f"data.{key} is {name!r}; sentences and glossaries need the code of a language{hint}")
+        if request.origin is not None and (before := getattr(request.origin.model.config.data, key)) != name:
+            warnings.append(f"data.{key} is {name}, and that of the model to start from is {before}; is this meant?")
     if request.origin is not None:
         return warnings
     warnings += start_warnings(request.config.model, request.config.training)

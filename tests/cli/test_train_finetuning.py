@@ -61,14 +61,18 @@ def test_weights_architecture_and_subwords_are_inherited(
     assert "known to the model" not in log, "of the same vocabulary there is nothing to say"
 
 
-def test_text_of_another_form_than_before(
+def test_text_of_another_form_and_language_than_before(
     tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
     for language, line in (("en", "The dog sees the cat.\n"), ("de", "der Hund sieht den Kater .\n")):
         (tmp_path / f"new.{language}").write_text(line * 40, encoding="utf-8")
     files = f"data.train=[{{source: {tmp_path / 'new.en'}, target: {tmp_path / 'new.de'}}}]"
-    assert train(short, tmp_path / "run", files, "--init-from", trained, "--dry-run") == 0
-    cased, tokenized = [line for line in capsys.readouterr().err.splitlines() if "the model's training text" in line]
+    french = "data.target_language=fr"
+    assert train(short, tmp_path / "run", files, french, "--init-from", trained, "--dry-run") == 0
+    told = capsys.readouterr().err
+    assert "data.target_language is fr, and that of the model to start from is de; is this meant?" in told
+    assert "data.source_language is" not in told
+    cased, tokenized = [line for line in told.splitlines() if "the model's training text" in line]
     assert cased.startswith(f"warning: {tmp_path / 'new.en'}: 40 of 40 lines (100.0%) have capital letters")
     assert "100.0%) look tokenized" in tokenized
 
