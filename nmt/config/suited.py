@@ -21,9 +21,15 @@ TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_
         "training.label_smoothing": 0.2,
     },
     10_000: {"subwords.size": 4000},
-    100_000: {"subwords.size": 8000, "model.encoder.dropout": 0.2, "model.decoder.dropout": 0.2},
+    100_000: {
+        "subwords.size": 8000,
+        "model.encoder.dropout": 0.2,
+        "model.decoder.dropout": 0.2,
+        "training.max_updates": 300_000,
+    },
 }
 PIECES = {"sentences": "bpe", "words": "char", "characters": "word"}
+METRICS = {"sentences": "bleu", "words": "accuracy", "characters": "accuracy"}
 
 
 def suited_settings(
@@ -43,7 +49,13 @@ def suited_settings(
     """
     row = TABLE[max(least for least in TABLE if least <= pairs)]
     size = min(row["subwords.size"], max(words, 100))
-    return row | {"subwords.type": PIECES[units], "subwords.size": size, "training.validation.tokenize": tokenize}
+    return row | {
+        "subwords.type": PIECES[units],
+        "subwords.size": size,
+        "training.early_stopping.metric": METRICS[units],
+        "training.validation.metric": METRICS[units],
+        "training.validation.tokenize": tokenize,
+    }
 
 
 def filled_in(starter: str, values: Mapping[str, Any], head: str) -> str:

@@ -22,6 +22,8 @@ def test_the_starter_has_all_that_is_set(pairs: int, units: Literal["sentences",
     assert config.training.validation.tokenize == "none"
     assert str(config.data.train[0].source).endswith("no #1")
     assert config.training.early_stopping is not None
+    steering = "bleu" if units == "sentences" else "accuracy"
+    assert config.training.validation.metric == config.training.early_stopping.metric == steering
     assert text.startswith("# the head\n\nname: a # of the folder")
     assert text.count("\n") < 50
 
