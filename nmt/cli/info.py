@@ -73,9 +73,8 @@ def _unknown(path: Path, subwords: "Subwords") -> dict[str, int]:
     """The characters of a text that a vocabulary lacks, or, if it is one of words, the words, by how many lines have
     them, most frequent first."""
     from nmt.data.corpus import read_lines
-    from nmt.symbols import UNKNOWN
 
     lines: Counter[str] = Counter()
     for line in read_lines(path):
         lines.update(set(line.split() if subwords.of_words else line))
-    return {text: count for text, count in lines.most_common() if UNKNOWN in subwords.encode(text)}
+    return subwords.unknown(lines)

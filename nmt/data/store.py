@@ -270,10 +270,7 @@ def write_ids(
 
 def _lacking(lines: Counter[str], subwords: Subwords) -> dict[str, int]:
     """The characters that are unknown, of those counted in lines with unknown pieces."""
-    if subwords.of_words:
-        return {}
-    lacking = [(character, count) for character, count in lines.items() if UNKNOWN in subwords.encode(character)]
-    return dict(sorted(lacking, key=lambda found: (-found[1], found[0]))[:_MOST_NAMED])
+    return {} if subwords.of_words else dict(islice(subwords.unknown(lines).items(), _MOST_NAMED))
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:

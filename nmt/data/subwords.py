@@ -9,7 +9,7 @@ It knows sentencepiece and its training settings; it knows no corpus files and n
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -179,6 +179,11 @@ class Subwords:
         if self.of_words:
             return [token for word in re.findall(r"\S+", text) for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
+
+    def unknown(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """The texts, such as characters, that have unknown pieces, most frequent first."""
+        having = [(text, count) for text, count in counts.items() if UNKNOWN in self.encode(text)]
+        return dict(sorted(having, key=lambda one: (-one[1], one[0])))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return `encode` of every text, on all cores unless it is a fast word model."""
