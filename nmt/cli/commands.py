@@ -1,42 +1,51 @@
 """The commands. `nmt COMMAND …` is `nmt-COMMAND …`.
 
-A further command is a module with PROGRAM, `parser`, and `main`, a line here, and, for an executable of its own, a
-script in pyproject.toml. The modules import nothing that takes long before their command has read its options:
-`--help`, `--version`, and a wrong option are answered at once.
+A further command is a module with `parser` and `main`, a line here, and, for an executable of its own, a script in
+pyproject.toml. Only the module of the command that runs is imported, and it imports nothing that takes long before it
+has read the options: `--help`, `--version`, and a wrong option are answered at once.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 from nmt import __version__
-from nmt.cli import align, average, curves, evaluate, info, init, score, serve, shortlist, synthetic, train, translate
 from nmt.cli.common import run
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, nearest
 
 
 class Command(NamedTuple):
-    """A command: its options, the function that runs it with arguments (None: those of the process), and a summary."""
+    """A command: the name of its module in nmt.cli, and a summary."""
 
-    parser: Callable[[], Parser]
-    main: Callable[[Sequence[str] | None], int]
+    module: str
     summary: str
+
+    def parser(self) -> Parser:
+        """Its options."""
+        parser: Parser = import_module(f"nmt.cli.{self.module}").parser()
+        return parser
+
+    def main(self, arguments: Sequence[str]) -> int:
+        """Run it; returns the exit code."""
+        code: int = import_module(f"nmt.cli.{self.module}").main(arguments)
+        return code
 
 
 COMMANDS = {
-    init.PROGRAM: Command(init.parser, init.main, "make training text and a configuration of your files"),
-    train.PROGRAM: Command(train.parser, train.main, "train a model from one configuration file"),
-    translate.PROGRAM: Command(translate.parser, translate.main, "translate text, line by line"),
-    evaluate.PROGRAM: Command(evaluate.parser, evaluate.main, "score translations, and compare systems"),
-    align.PROGRAM: Command(align.parser, align.main, "score word alignments, or combine two directions"),
-    curves.PROGRAM: Command(curves.parser, curves.main, "draw the learning curves of trainings"),
-    score.PROGRAM: Command(score.parser, score.main, "give the probability of translations"),
-    serve.PROGRAM: Command(serve.parser, serve.main, "answer requests over HTTP, and show a page"),
-    shortlist.PROGRAM: Command(shortlist.parser, shortlist.main, "learn which words may translate which, to be faster"),
-    info.PROGRAM: Command(info.parser, info.main, "tell what a model is, and what of a text it lacks"),
-    average.PROGRAM: Command(average.parser, average.main, "average the weights of several models"),
-    synthetic.PROGRAM: Command(synthetic.parser, synthetic.main, "write the small corpus that the demo learns from"),
+    "nmt-init": Command("init", "make training text and a configuration of your files"),
+    "nmt-train": Command("train", "train a model from one configuration file"),
+    "nmt-translate": Command("translate", "translate text, line by line"),
+    "nmt-eval": Command("evaluate", "score translations, and compare systems"),
+    "nmt-align": Command("align", "score word alignments, or combine two directions"),
+    "nmt-curves": Command("curves", "draw the learning curves of trainings"),
+    "nmt-score": Command("score", "give the probability of translations"),
+    "nmt-serve": Command("serve", "answer requests over HTTP, and show a page"),
+    "nmt-shortlist": Command("shortlist", "learn which words may translate which, to be faster"),
+    "nmt-info": Command("info", "tell what a model is, and what of a text it lacks"),
+    "nmt-average": Command("average", "average the weights of several models"),
+    "nmt-synthetic": Command("synthetic", "write the small corpus that the demo learns from"),
 }
 
 

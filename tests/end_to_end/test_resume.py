@@ -7,14 +7,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+from nmt.errors import UserError
 from nmt.training.states import read_state
-from tests.end_to_end.conftest import assert_same, finish, settings
+from tests.end_to_end.conftest import STATES, assert_same, finish, settings
 from tests.end_to_end.forked import Forked, arguments
 
 Command = Callable[..., list[str]]
@@ -61,9 +63,11 @@ def is_training(output: Path) -> bool:
 
 
 def saved_update(output: Path) -> int:
-    """The update of the saved state; 0 if there is none yet."""
-    state = output / "state.safetensors"
-    return int(read_state(state).numbers["progress"]["update"]) if state.exists() else 0
+    """The update of the saved state, or, between the two renamings of a save, of the one before it; 0 if there is none."""
+    for name in STATES:
+        with suppress(UserError):
+            return int(read_state(output / name).numbers["progress"]["update"])
+    return 0
 
 
 def has_saved(output: Path, least: int) -> bool:

@@ -20,7 +20,7 @@ from nmt.models.model_file import KIND as MODEL
 from nmt.tensor_file import read_tensors
 from nmt.training.run_folder import PREVIOUS_STATE
 from nmt.training.states import read_state
-from tests.end_to_end.conftest import TIMES, is_older, shown, timeless
+from tests.end_to_end.conftest import is_older, shown, timeless, without_times
 from tests.random_model import WORDS, save_random_model, text
 from tests.torture.commands import Child, Ended, call, in_a_child, start, start_ranks
 from tests.torture.faults import Fault
@@ -193,22 +193,12 @@ def _same_state(left: Path, right: Path) -> bool:
     """Whether all tensors and numbers are the same, but for times, also in a sum of metrics.jsonl, and folders."""
     mine, theirs = read_state(left), read_state(right)
     for state in (mine, theirs):
-        _remove_times(state.numbers)
-        del state.numbers["recorded"]
         state.numbers["config"] = _without_place(state.numbers["config"], state.path)
     return (
-        mine.numbers == theirs.numbers
+        without_times(mine.numbers) == without_times(theirs.numbers)
         and mine.tensors.keys() == theirs.tensors.keys()
         and all(torch.equal(tensor, theirs.tensors[name]) for name, tensor in mine.tensors.items())
     )
-
-
-def _remove_times(values: dict[str, Any]) -> None:
-    for name, value in list(values.items()):
-        if name in TIMES:
-            del values[name]
-        elif isinstance(value, dict):
-            _remove_times(value)
 
 
 def _content(path: Path) -> bytes | None:
