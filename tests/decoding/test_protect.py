@@ -74,6 +74,14 @@ def test_the_end_of_a_sentence_behind_a_sign_is_shown(signs: str, end: str) -> N
     assert [line[start:stop] for start, stop in protect._around(line, 0, len(line))] == [signs]
 
 
+@given(st.text(st.sampled_from("ab1w.:/\\{}%$<>@#*~-_ ☃→\ufe0f\u20e3🇩😀"), max_size=12))
+def test_a_line_without_signs_has_nothing_that_the_sets_match(line: str) -> None:
+    """Most lines are such, and are not searched further."""
+    sets = Protection(list(PROTECTED))._sets
+    assert sets is not None
+    assert protect._SIGNS_OF_SETS.search(line) or not sets.search(line)
+
+
 def test_numbers_and_own_patterns() -> None:
     assert kept("in 1,984.5 of A4 at -3%", "numbers") == ["1,984.5", "-3%"]
     assert kept("order ART-77, now", r"ART-\d+") == ["ART-77"]

@@ -63,7 +63,7 @@ def is_training(output: Path) -> bool:
 
 
 def saved_update(output: Path) -> int:
-    """The update of the saved state, or, between the two renamings of a save, of the one before it; 0 if there is none."""
+    """The update of the saved state, or, between the renamings of a save, of the one before it; 0 if there is none."""
     for name in STATES:
         with suppress(UserError):
             return int(read_state(output / name).numbers["progress"]["update"])

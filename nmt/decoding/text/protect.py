@@ -57,6 +57,7 @@ _PATTERNS = {
     rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
     "numbers": r"(?<![\p{L}\p{N}])[+-]?\d+(?:[.,:/'-]\d+)*[%°]?(?![\p{L}\p{N}])",
 }
+_SIGNS_OF_SETS = regex.compile(rf"[\d{{%$<@#/\\:\u20e3{_EMOJI}]|www\.")  # each match of a set has one of these
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
 # Around a sentence: the numbers and signs of lists, and the dots of what goes on; signs that end no sentence
 _BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
@@ -142,7 +143,7 @@ class Protection:
         """
         found: list[Span] = []
         began = time.monotonic()
-        for match in self._sets.finditer(line) if self._sets else ():
+        for match in self._sets.finditer(line) if self._sets and _SIGNS_OF_SETS.search(line) else ():
             start, stop = match.span()
             if match[0] in known:
                 continue
