@@ -27,14 +27,18 @@ class Override(NamedTuple):
 
 
 def apply_overrides(tree: Any, texts: Iterable[str], problems: list[str]) -> tuple[Any, list[Override]]:
-    """Apply the overrides one after the other; a later one wins.
+    """Apply the overrides one after the other; of two that set the same key, the later one wins.
 
-    Returns the values and the overrides; what could not be applied is appended to `problems`.
+    Returns the values and the overrides; what could not be applied is appended to `problems`, such as a section that
+    would replace a key of it that was set before.
     """
     overrides: list[Override] = []
     for text in texts:
         with collected(problems):
             path, value = _parsed(text, tree)
+            for earlier in overrides:
+                if len(earlier.path) > len(path) and earlier.path[: len(path)] == path:
+                    raise UserError(f"{Override(text)}: would undo {earlier}; give it before that")
             tree = replaced(tree, path, _from_command_line(value))
             overrides.append(Override(text, path))
     return tree, overrides

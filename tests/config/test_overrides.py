@@ -75,6 +75,10 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
     assert load(file, "training.schedule={name: plateau}").training.schedule == PlateauSchedule(name="plateau")
     (message,) = messages(file, "training.schedule.name=constant")
     assert message.startswith("my.yaml, line 5: training.schedule.patience: unknown key here; it goes with name: plat")
+    (message,) = messages(file, "training.schedule.patience=5", "training.schedule={name: plateau}")
+    assert message == (
+        "--set training.schedule={name: plateau}: would undo --set training.schedule.patience=5; give it before that"
+    )
 
 
 @pytest.mark.parametrize(
