@@ -263,9 +263,6 @@ def _guided_alignment(config: Config, problems: Problems) -> None:
     if not pairs.keys() & set(aligned):
         message = "has no effect without alignments; give them in data.train, or remove it"
         problems.append(problem_at(guided, message))
-    if config.subwords.sampling is not None:
-        message = "contradicts subwords.sampling: alignments are of pieces, which sampling changes; remove one of them"
-        problems.append(problem_at(guided, message))
 
 
 def _minimum_risk(config: Config, problems: Problems) -> None:

@@ -20,12 +20,14 @@ It knows links, lines and pieces; it knows no ids and no cache.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from nmt.data.corpus import read_lines, read_pairs
-from nmt.data.words import PieceWords
 from nmt.errors import UserError, collected, counted, refuse_lines
 from nmt.pharaoh import Link, links_of_line
 
@@ -34,23 +36,28 @@ _BLANKS = re.compile(r"[ \t]+")
 PieceLink = tuple[int, int, float]  # target piece t, source piece j, A_tj
 
 
-def piece_links(links: Iterable[Link], source: PieceWords, target: PieceWords) -> Iterator[PieceLink]:
-    """Where A_tj is not 0, for links without repetitions, by target piece.
+def piece_links(links: Iterable[Link], source: Sequence[int], target: Sequence[int]) -> Iterator[PieceLink]:
+    """Where A_tj is not 0, by target piece, for links without repetitions; `source` and `target` are words of pieces.
 
     A word without a piece of its own, which normalization removed or a piece of several words covers, has no link.
     """
     pieces: dict[int, list[int]] = defaultdict(list)
-    for piece, word in enumerate(source.places):
+    for piece, word in enumerate(source):
         pieces[word].append(piece)
     linked: dict[int, list[int]] = defaultdict(list)
     for source_word, target_word in links:
         if source_word in pieces:
             linked[target_word].append(source_word)
-    for target_piece, target_word in enumerate(target.places):
+    for target_piece, target_word in enumerate(target):
         words = linked.get(target_word, [])
         for source_word in sorted(words):
             share = 1.0 / (len(words) * len(pieces[source_word]))
             yield from ((target_piece, source_piece, share) for source_piece in pieces[source_word])
+
+
+def links_of_words(links: npt.NDArray[np.float32], source: Sequence[int], target: Sequence[int]) -> Iterator[Link]:
+    """The links between words that these links of pieces, (links, 3), come from; each piece's word as above."""
+    yield from {(source[int(piece)], target[int(target_piece)]) for target_piece, piece, _ in links}
 
 
 def check_alignments(pair: tuple[Path, Path], alignments: Path) -> None:

@@ -29,7 +29,7 @@ from nmt.errors import UserError, counted
 from nmt.pharaoh import links_of_line
 from nmt.symbols import UNKNOWN
 
-_LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
+LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
 _CHUNK = 1 << 14  # pairs that are encoded at once
 _READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 _CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
@@ -155,7 +155,7 @@ class PairedIds:
         Only a corpus that was written with alignments has them.
         """
         assert self._links is not None
-        return self._links[row].reshape(-1, _LINK_VALUES)
+        return self._links[row].reshape(-1, LINK_VALUES)
 
 
 class _Rows:
@@ -257,7 +257,7 @@ def write_ids(
             if alignments is not None:
                 link_rows = _link_rows(texts, list(islice(links_left, len(texts[0]))), kept, vocabularies)
                 writers["links"].write(link_rows)
-                counts["aligned"] += sum(len(set(row[::_LINK_VALUES])) for row in link_rows)
+                counts["aligned"] += sum(len(set(row[::LINK_VALUES])) for row in link_rows)
     report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
     if report.kept == 0:
         raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
@@ -314,7 +314,7 @@ def _link_rows(
     for row in kept:
         sides = zip(texts, vocabularies, strict=True)
         # Words of the text as it is, whether or not it was cut before.
-        source, target = (words_of_parts(side[row], subwords.spans(side[row])) for side, subwords in sides)
+        source, target = (words_of_parts(side[row], subwords.spans(side[row])).places for side, subwords in sides)
         links = piece_links(links_of_line(lines[row], place="an alignment"), source, target)
         rows.append(list(chain.from_iterable(links)))
     return rows

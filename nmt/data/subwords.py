@@ -310,6 +310,14 @@ class Subwords:
         """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
 
+    def words_of_pieces(self, ids: Sequence[int]) -> list[int]:
+        """The number of the word that each piece begins or continues: the same in every segmentation of a text."""
+        numbers, words = [], 0
+        for piece in self.pieces(ids):
+            numbers.append(words + piece.startswith(WORD_START))
+            words += piece.count(WORD_START)
+        return numbers
+
     def pieces_of_text(self, ids: Sequence[int]) -> list[str]:
         """`pieces`, without the "▁" of a piece that continues the one before it by its `joiner`."""
         pieces = self.pieces(ids)

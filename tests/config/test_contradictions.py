@@ -185,11 +185,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
         (GUIDED, "training.guided_alignment", "has no effect without alignments; give them in data.train"),
-        (
-            f"{ALIGNED % ''}\n{GUIDED}\nsubwords: {{sampling: {{alpha: 0.1}}}}",
-            "training.guided_alignment",
-            "contradicts subwords.sampling",
-        ),
         # minimum risk
         (
             training("minimum_risk: {size: 5}, r_drop: {weight: 5}") + "\nmodel: {encoder: {dropout: 0.1}}",

@@ -29,7 +29,7 @@ KINDS = {
 
 def test_shares_by_hand() -> None:
     """Haus has two source words: the has one piece, house two. unser has ours, with three; of has none; ! no link."""
-    links = list(piece_links([(1, 1), (3, 0), (0, 1), (2, 0)], SOURCE, TARGET))
+    links = list(piece_links([(1, 1), (3, 0), (0, 1), (2, 0)], SOURCE.places, TARGET.places))
     thirds = [(source, 1 / 3) for source in (3, 4, 5)]
     assert links == [
         *((0, source, share) for source, share in thirds),
@@ -38,8 +38,8 @@ def test_shares_by_hand() -> None:
         (2, 1, 1 / 4),
         (2, 2, 1 / 4),
     ]
-    assert list(piece_links([], SOURCE, TARGET)) == []
-    assert list(piece_links([(2, 2)], SOURCE, TARGET)) == []
+    assert list(piece_links([], SOURCE.places, TARGET.places)) == []
+    assert list(piece_links([(2, 2)], SOURCE.places, TARGET.places)) == []
 
 
 @pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
@@ -53,7 +53,7 @@ def test_merged_to_words_they_are_the_links(settings: dict[str, object]) -> None
             every = [(s, t) for s in range(len(source.words)) for t in range(len(target.words))]
             links = [link for link in every if chance.random() < 0.4]
             attention = np.zeros((len(target.places), len(source.places)))
-            for target_piece, source_piece, share in piece_links(links, source, target):
+            for target_piece, source_piece, share in piece_links(links, source.places, target.places):
                 assert attention[target_piece, source_piece] == 0
                 attention[target_piece, source_piece] = share
             sums = attention.sum(1)

@@ -355,3 +355,20 @@ def test_links_stay_with_the_rows_of_halves_and_shares(aligned: PairedIds) -> No
             expected[:width, :height] = alone[row]
             np.testing.assert_array_equal(links, expected)
     assert sorted(seen) == sorted([0, 1, 2] * 3 + [0, 2])
+
+
+def test_links_are_of_words_however_they_are_cut(vocabularies: Vocabularies, tmp_path: Path) -> None:
+    """Merged to words, those of a sampled segmentation are those of the best one."""
+    lines = [f"0-{len(target.split()) - 1} {len(source.split()) - 1}-0 1-0" for source, target in TEXT]
+    ids = written_ids(TEXT, tmp_path / "ids", vocabularies=vocabularies, filters=None, with_text=True, alignments=lines)
+    (batch,) = batches(
+        ids, [np.arange(len(TEXT))], sampling=SubwordSampling(alpha=0.5), vocabularies=vocabularies, seed=1
+    )
+    assert not equal(batch, read_batch(ids, batch.indices))
+    for links, row, *pieces in zip(dense(batch), batch.indices, batch.source, batch.target_output, strict=True):
+        source, target = (np.array(joint.words_of_pieces(one)) for joint, one in zip(vocabularies, pieces, strict=True))
+        words = {(int(source[j]) - 1, int(target[t]) - 1) for t, j in zip(*links.nonzero(), strict=True)}
+        expected = {(int(link[0]), int(link[1])) for link in (text.split("-") for text in set(lines[row].split()))}
+        assert words == expected
+        for piece in links.sum(1).nonzero()[0]:
+            assert links[piece].sum() == pytest.approx(1.0)

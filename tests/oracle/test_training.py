@@ -11,7 +11,6 @@ import torch
 from nmt.config.schema import TrainingConfig
 from nmt.data.alignments import piece_links
 from nmt.data.batch import PieceLinks, make_batch
-from nmt.data.words import PieceWords
 from nmt.training.objective import batch_loss
 from nmt.training.optim import SGD
 from nmt.training.update import update
@@ -95,14 +94,10 @@ def links() -> PieceLinks:
     linked = [
         (row, *link)
         for row, (source, target, word_links) in enumerate(ALIGNED)
-        for link in piece_links(word_links, pieces(source), pieces(target))
+        for link in piece_links(word_links, source, target)
     ]
     rows, targets, sources, shares = zip(*linked, strict=True)
     return PieceLinks(*(torch.tensor(ids) for ids in (rows, targets, sources)), torch.tensor(shares))
-
-
-def pieces(words: list[int]) -> PieceWords:
-    return PieceWords([""] * len({*words}), words, words)
 
 
 @pytest.mark.parametrize("is_reversed", FACTORS["reversed"])
