@@ -5,7 +5,7 @@
     python scripts/make_large_corpus.py --pairs 10000000 --output data/large
 
 A line joins two or three sentences, and its translation joins their translations in the same order. A sentence is a
-caption of Multi30k's training set or a sentence of the grammar in nmt/data/synthetic.py, with equal probability;
+caption of Multi30k's training set or a sentence of the grammar in synthetic_grammar.py, with equal probability;
 there are billions of combinations, so nearly all lines are distinct. Pairs are written as they are drawn, so memory
 does not grow with their number; the same options give the same bytes. A model learns little from it beyond Multi30k.
 
@@ -22,9 +22,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
 from nmt.cli.parser import Parser
-from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
 from nmt.files import written_atomically
+from scripts.synthetic_grammar import make_pairs
 
 PROGRAM = "make_large_corpus.py"
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"

@@ -54,11 +54,11 @@ def shared_data() -> Path:
 
 
 def make_synthetic_corpus(folder: Path, **options: int) -> Path:
-    """Run nmt-synthetic into `folder`, with options such as train=600; returns the folder."""
-    from nmt.cli import synthetic
+    """Write a corpus of the grammar into `folder`, with options such as train=600; returns the folder."""
+    from scripts import make_synthetic_corpus as script
 
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    assert synthetic.main(["--output", str(folder), *words]) == 0
+    assert script.main(["--output", str(folder), *words]) == 0
     return folder
 
 

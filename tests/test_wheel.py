@@ -76,9 +76,9 @@ def test_a_wheel_without_the_sources_trains_the_demo(wheel: Path, tmp_path: Path
     assert Path(where.strip()).is_relative_to(site)
     nmt = (python, "-m", "nmt")
     assert run(*nmt, "train", "--list-configs", folder=tmp_path).startswith("demo  ")
-    run(*nmt, "synthetic", "--train", "300", "--valid", "10", "--test", "5", folder=tmp_path)
-    run(*nmt, "train", "--config", "demo", "--set", "training.max_epochs=1", "--device", "cpu", folder=tmp_path)
+    run(*nmt, "synthetic", folder=tmp_path)
+    run(*nmt, "train", "--config", "demo", "--set", "training.max_updates=20", "--device", "cpu", folder=tmp_path)
     text = ["--input", "data/synthetic/test.en", "--output", "test.de", "--device", "cpu"]
     run(*nmt, "translate", "--model", "runs/demo", *text, folder=tmp_path)
-    assert len((tmp_path / "test.de").read_text(encoding="utf-8").splitlines()) == 5
+    assert len((tmp_path / "test.de").read_text(encoding="utf-8").splitlines()) == 500
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "environment", "runs", "test.de"]

@@ -1,20 +1,17 @@
-"""nmt-synthetic: a small corpus from a grammar, with gold word alignments, for the examples that need no download."""
+"""nmt-synthetic: a small corpus with gold word alignments, for the examples that need no download."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nmt.cli.common import run
-from nmt.cli.options import whole_number
 from nmt.cli.outputs import failing_as
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, first_of
-from nmt.files import written_atomically
 
 PROGRAM = "nmt-synthetic"
 FOLDER = Path("data/synthetic")  # where the example configurations look for it
-SIZES = {"train": 6000, "valid": 300, "test": 500}
-SEED = 1
+ARCHIVE = Path(__file__).resolve().parent.parent / "data" / "synthetic.tar.xz"  # from a grammar; see scripts/
 _MOST = 3  # files that a message names
 
 
@@ -25,8 +22,8 @@ def parser() -> Parser:
         description="Write an English-German corpus with gold word alignments, made by a small grammar: the corpus of "
         "the examples demo and attention_synthetic.",
         epilog="Files are {train,valid,test}.{en,de,align}: one sentence a line, words with single spaces between; "
-        "alignments as source-target positions from 0 (Pharaoh format). The same options give the same bytes; files "
-        "with others are not replaced unless --overwrite says so.",
+        "alignments as source-target positions from 0 (Pharaoh format). Files with other content are not replaced "
+        "unless --overwrite says so.",
     )
     made.add_argument(
         "--output",
@@ -36,17 +33,6 @@ def parser() -> Parser:
         help=f"where to write, made if missing (default: {FOLDER})",
     )
     made.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
-    made.add_argument(
-        "--seed",
-        type=whole_number(0),
-        default=SEED,
-        metavar="N",
-        help=f"another seed gives other sentences (default: {SEED})",
-    )
-    for name, default in SIZES.items():
-        made.add_argument(
-            f"--{name}", type=whole_number(1), default=default, metavar="N", help=f"{name} pairs (default: {default})"
-        )
     return made
 
 
@@ -56,29 +42,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _synthetic(options: argparse.Namespace) -> None:
-    from nmt.data.synthetic import MOST_SENTENCES, corpus_files, make_pairs
+    import tarfile
 
-    sizes = {name: getattr(options, name) for name in SIZES}
-    if (total := sum(sizes.values())) > MOST_SENTENCES:
-        counts = " + ".join(f"--{name} {size}" for name, size in sizes.items())
-        most = f"at most {MOST_SENTENCES}, which the grammar is sure to have distinct"
-        raise UserError(f"{counts} = {total} pairs: {most}")
-    with failing_as(str(options.output)):
-        options.output.mkdir(parents=True, exist_ok=True)
-        pairs = make_pairs(total, options.seed)
-        files = corpus_files(pairs, sizes)
-        others = [name for name, content in files.items() if _is_other(options.output / name, content)]
-        if others and not options.overwrite:
-            raise UserError(
-                f"{options.output}: holds other files named {', '.join(first_of(others, _MOST))}; give another "
-                "--output, or --overwrite to replace them"
-            )
-        for name, content in files.items():
-            path = options.output / name
-            with failing_as(str(path)), written_atomically(path, "wb") as file:
-                file.write(content)
-    written = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    say(f"{options.output}: {written} pairs\n")
+    with tarfile.open(ARCHIVE) as archive:
+        files = {name: archive.extractfile(name).read() for name in archive.getnames()}  # type: ignore[union-attr]
+    write_corpus(options.output, files, overwrite=options.overwrite)
+
+
+def write_corpus(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
+    """Write the files of a corpus. Raises UserError where others are in their place, unless they may be replaced."""
+    from nmt.files import written_atomically
+
+    with failing_as(str(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [name for name, content in files.items() if _is_other(folder / name, content)]
+    if others and not overwrite:
+        raise UserError(
+            f"{folder}: holds other files named {', '.join(first_of(others, _MOST))}; give another --output, or "
+            "--overwrite to replace them"
+        )
+    for name, content in files.items():
+        with failing_as(str(folder / name)), written_atomically(folder / name, "wb") as file:
+            file.write(content)
+    counts = {name: content.count(b"\n") for name, content in files.items() if name.endswith(".en")}
+    written = ", ".join(f"{name.removesuffix('.en')} {count}" for name, count in counts.items())
+    say(f"{folder}: {written} pairs\n")
 
 
 def _is_other(path: Path, content: bytes) -> bool:

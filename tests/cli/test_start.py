@@ -293,7 +293,7 @@ def test_a_command_without_a_reader_ends_like_others(command: str, tmp_path: Pat
         ("nmt --help", ""),
         ("nmt train --version", "1"),
         ("nmt train --list-configs", ""),
-        ("nmt synthetic --output corpus --train 3 --valid 1 --test 1", "1"),
+        ("nmt synthetic --output corpus", "1"),
     ],
 )
 def test_a_full_disk_is_told(command: str, unbuffered: str, tmp_path: Path) -> None:
@@ -319,12 +319,11 @@ def test_a_closed_standard_output_gets_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
     """In UTF-8, as translations and scores are; bytes of a path that are not, as messages have them."""
-    sizes = ["--train", "3", "--valid", "1", "--test", "1"]
     ended = subprocess.run(
-        [sys.executable, "-m", "nmt", "synthetic", "--output", b"\xff\xc3\xa4", *sizes],
+        [sys.executable, "-m", "nmt", "synthetic", "--output", b"\xff\xc3\xa4"],
         cwd=tmp_path,
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert ended.stdout.startswith("\\udcffä: train 3, valid 1, test 1 pairs\n".encode())
+    assert ended.stdout.startswith("\\udcffä: train 6000, valid 300, test 500 pairs\n".encode())

@@ -1,11 +1,11 @@
 """A small English-German corpus with gold word alignments from a hand-written grammar, for demos and tests.
 
-lexicon.yaml has the words; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into English,
-German and the links between their words, deterministically: the same English always has the same German. Only the
-`draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
+synthetic_lexicon.yaml has the words; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into
+English, German and the links between their words, deterministically: the same English always has the same German. Only
+the `draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
 adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
 
-It knows nothing about models, and no command but nmt-synthetic needs it.
+It knows nothing about models. The package never imports it; it has a corpus from it, which nmt-synthetic writes.
 """
 
 import random
@@ -18,7 +18,7 @@ import yaml
 
 # --------------------------------------------------------------------------------------------------- lexicon
 
-LEXICON = yaml.safe_load(Path(__file__).with_name("lexicon.yaml").read_text(encoding="utf-8"))
+LEXICON = yaml.safe_load(Path(__file__).with_name("synthetic_lexicon.yaml").read_text(encoding="utf-8"))
 CLASSES: dict[str, list[str]] = LEXICON["classes"]
 ENGLISH_FINITE: dict[str, list[str]] = LEXICON["english_finite"]
 GERMAN_FINITE: dict[str, list[str]] = LEXICON["german_finite"]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from nmt.cli import synthetic
-from nmt.data import synthetic as grammar
+from scripts import make_synthetic_corpus as script
+from scripts import synthetic_grammar as grammar
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "scripts" / "make_synthetic_corpus.py"
@@ -242,7 +243,7 @@ def read(folder: Path, name: str) -> list[str]:
 
 def test_files_have_the_sizes_asked_for_and_share_no_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    assert synthetic.main(["--output", str(folder), "--train", "70", "--valid", "11", "--test", "13"]) == 0
+    assert script.main(["--output", str(folder), "--train", "70", "--valid", "11", "--test", "13"]) == 0
     sizes = {"train": 70, "valid": 11, "test": 13}
     sources: list[str] = []
     for split, size in sizes.items():
@@ -264,14 +265,22 @@ def digest(folder: Path) -> str:
 
 def test_a_seed_gives_the_same_bytes_in_every_process_and_python_version(tmp_path: Path) -> None:
     sizes = ["--train", "50", "--valid", "5", "--test", "7"]
-    assert synthetic.main(["--output", str(tmp_path / "one"), *sizes]) == 0
+    assert script.main(["--output", str(tmp_path / "one"), *sizes]) == 0
     command = [sys.executable, str(SCRIPT), "--output", str(tmp_path / "two"), *sizes]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": "1"}, capture_output=True)
     # Recorded with Python 3.10, 3.11, 3.12 and 3.13, which agree. It changes with the grammar, and so do results on it.
     recorded = "1f30a03141cf00d9b893aa755bdd7446551522c3278fdea8c5cd891632266fd0"
     assert digest(tmp_path / "one") == digest(tmp_path / "two") == recorded
-    synthetic.main(["--output", str(tmp_path / "other"), "--seed", "2", *sizes])
+    script.main(["--output", str(tmp_path / "other"), "--seed", "2", *sizes])
     assert digest(tmp_path / "other") != recorded
+
+
+def test_the_package_has_the_corpus_of_the_grammar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert synthetic.main(["--output", str(tmp_path / "unpacked")]) == 0
+    assert script.main(["--output", str(tmp_path / "made")]) == 0
+    told = "train 6000, valid 300, test 500 pairs"
+    assert capsys.readouterr().out == f"{tmp_path / 'unpacked'}: {told}\n{tmp_path / 'made'}: {told}\n"
+    assert digest(tmp_path / "unpacked") == digest(tmp_path / "made")
 
 
 # ------------------------------------------------------------------------------------------------- mistakes of the user
@@ -279,14 +288,14 @@ def test_a_seed_gives_the_same_bytes_in_every_process_and_python_version(tmp_pat
 
 def test_wrong_counts_are_refused_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = ["--train", "0", "--test", "many", "--seed", "-1"]
-    assert synthetic.main(["--output", str(tmp_path / "corpus"), *wrong]) == 2
+    assert script.main(["--output", str(tmp_path / "corpus"), *wrong]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "nmt-synthetic: 3 problems:",
+        "make_synthetic_corpus.py: 3 problems:",
         "  - --train 0: allowed: a whole number, at least 1",
         "  - --test many: allowed: a whole number, at least 1",
         "  - --seed -1: allowed: a whole number, at least 0",
     ]
-    assert synthetic.main(["--output", str(tmp_path / "corpus"), "--train", "200000"]) == 2
+    assert script.main(["--output", str(tmp_path / "corpus"), "--train", "200000"]) == 2
     told = "--train 200000 + --valid 300 + --test 500 = 200800 pairs: at most 200000"
     assert told in capsys.readouterr().err
     assert not (tmp_path / "corpus").exists()
@@ -298,32 +307,35 @@ def test_files_with_other_content_are_replaced_only_if_that_is_asked_for(
     options = ["--output", str(tmp_path), "--train", "3", "--valid", "1", "--test", "2"]
     (tmp_path / "train.de").write_text("mine\n", encoding="utf-8")
     (tmp_path / "notes").write_text("mine too\n", encoding="utf-8")
-    assert synthetic.main(options) == 2
+    assert script.main(options) == 2
     told = "holds other files named train.de; give another --output, or --overwrite to replace them"
-    assert capsys.readouterr().err == f"nmt-synthetic: error: {tmp_path}: {told}\n"
+    assert capsys.readouterr().err == f"make_synthetic_corpus.py: error: {tmp_path}: {told}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "train.de"]
     assert (tmp_path / "train.de").read_text(encoding="utf-8") == "mine\n"
-    assert synthetic.main([*options, "--overwrite"]) == 0
+    assert script.main([*options, "--overwrite"]) == 0
     assert len(read(tmp_path, "train.de")) == 3
     assert (tmp_path / "notes").read_text(encoding="utf-8") == "mine too\n"
 
     before = digest(tmp_path)
     (tmp_path / "valid.en").unlink()
-    assert synthetic.main(options) == 0  # the same again, and what is missing
+    assert script.main(options) == 0  # the same again, and what is missing
     assert digest(tmp_path) == before
     capsys.readouterr()
-    assert synthetic.main([*options, "--seed", "2"]) == 2
+    assert script.main([*options, "--seed", "2"]) == 2
     assert "holds other files named train.en, train.de, train.align, and 6 more; " in capsys.readouterr().err
     assert digest(tmp_path) == before
 
     (tmp_path / "valid.de").unlink()
     (tmp_path / "valid.de").symlink_to(tmp_path / "nowhere")  # as a corpus on a disk that is not mounted
-    assert synthetic.main(options) == 2
+    assert script.main(options) == 2
     assert "holds other files named valid.de; " in capsys.readouterr().err
 
 
 def test_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
-    assert synthetic.main(["--output", str(tmp_path / "file")]) == 2
-    assert capsys.readouterr().err == f"nmt-synthetic: error: {tmp_path / 'file'}: cannot be written (File exists)\n"
+    assert script.main(["--output", str(tmp_path / "file")]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"make_synthetic_corpus.py: error: {tmp_path / 'file'}: cannot be written (File exists)\n"
+    )
     assert (tmp_path / "file").read_text() == "mine"
