@@ -2,8 +2,8 @@
 
 synthetic_lexicon.yaml has the words; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into
 English, German and the links between their words, deterministically: the same English always has the same German. Only
-the `draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
-adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
+the `draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender,
+case, adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
 
 It knows nothing about models. The package never imports it; it has a corpus from it, which nmt-synthetic writes.
 """
