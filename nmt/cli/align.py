@@ -1,17 +1,19 @@
-"""nmt-align: combine the word alignments of two directions, compare alignments with gold ones, save and report.
+"""nmt-align: learn word alignments, combine those of two directions, compare them with gold ones, save and report.
 
-Wiring only: Pharaoh files → links → (symmetrization) → scores → table or JSON. It imports no PyTorch.
+Wiring only: text or Pharaoh files → links → (symmetrization) → scores → table or JSON.
+It imports PyTorch only to learn.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TypeVar
 
 from nmt.cli.common import run
-from nmt.cli.options import add_gold_options
+from nmt.cli.options import add_gold_options, parallel_inputs, read_parallel
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
@@ -21,13 +23,14 @@ from nmt.pharaoh import is_counted_from_1, pharaoh, read_gold, read_links
 PROGRAM = "nmt-align"
 Item = TypeVar("Item")
 INPUTS = ("--alignments", "--reverse-alignments", "--gold-alignments")
+DEFAULT = "grow-diag-final-and"
 
 
 def parser() -> Parser:
     made = Parser(
         PROGRAM,
-        description="Score word alignments with precision, recall, and alignment error rate, or combine those of two "
-        "directions.",
+        description="Learn the word alignments of parallel text, combine those of two directions, or score them with "
+        "precision, recall, and alignment error rate.",
         epilog="Files are in Pharaoh format, plain or .gz: a line for each pair of sentences, source-target, counted "
         "from 0 (gold alignments perhaps from 1: --first-word).",
     )
@@ -35,8 +38,16 @@ def parser() -> Parser:
         "--alignments",
         type=Path,
         metavar="FILE",
-        help="word alignments, as nmt-translate and nmt-score write them; required",
+        help="word alignments, as nmt-translate and nmt-score write them; or else:",
     )
+    made.add_argument(
+        "--source",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="text to align, a sentence a line, words between spaces; further files are only learned from",
+    )
+    made.add_argument("--target", type=Path, nargs="+", metavar="FILE", help="its translation, line by line")
     add_gold_options(made, "the right alignments")
     made.add_argument(
         "--reverse-alignments",
@@ -46,9 +57,13 @@ def parser() -> Parser:
         "target here",
     )
     made.add_argument(
-        "--symmetrize", choices=[*SYMMETRIZATIONS], metavar="HOW", help=f"how to combine: {', '.join(SYMMETRIZATIONS)}"
+        "--symmetrize",
+        choices=[*SYMMETRIZATIONS],
+        metavar="HOW",
+        help=f"how to combine: {', '.join(SYMMETRIZATIONS)}; "
+        f"of --source and --target the first links of each direction (default: {DEFAULT})",
     )
-    made.add_argument("--output", metavar="FILE", help="save the combined alignments")
+    made.add_argument("--output", metavar="FILE", help="save the alignments")
     made.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
     return made
 
@@ -62,15 +77,19 @@ def _align(arguments: Sequence[str] | None) -> None:
     options = parser().parse_args(arguments)
     problems = _contradictions(options)
     paths = {name: getattr(options, name[2:].replace("-", "_")) for name in INPUTS}
+    pairs, counts = read_parallel(options.source, options.target, problems)
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
-    check_outputs(outputs, problems, others=list(paths.items()))
+    check_outputs(outputs, problems, others=[*paths.items(), *parallel_inputs(pairs)])
     links, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
     gold = _read(INPUTS[2], paths[INPUTS[2]], partial(read_gold, first_word=options.first_word or 0), problems)
+    first, lines = (
+        (f"--source {pairs[0][0]}", counts[0]) if pairs else (f"--alignments {options.alignments}", len(links))
+    )
     for name, count in zip(INPUTS[1:], (len(reverse), len(gold)), strict=True):
-        if links and count and count != len(links):
+        if lines and count and count != lines:
             problems.append(
-                f"--alignments {options.alignments} has {counted(len(links), 'line')} and {name} {paths[name]} has "
-                f"{count:,}: line i of each must be of the same pair of sentences"
+                f"{first} has {counted(lines, 'line')} and {name} {paths[name]} has {count:,}: line i of each must be "
+                "of the same pair of sentences"
             )
     refuse(problems)
     if is_counted_from_1(gold):
@@ -79,8 +98,13 @@ def _align(arguments: Sequence[str] | None) -> None:
             "counted from 1, and all links are then taken for those of other words; if so, give --first-word 1",
             file=sys.stderr,
         )
-    if options.symmetrize is not None:
-        links = symmetrized(options.symmetrize, links, reverse)
+    if pairs:
+        from nmt.data.corpus import read_pairs
+        from nmt.decoding.word_aligner import aligned
+
+        links, reverse = aligned(chain.from_iterable(starmap(read_pairs, pairs)), count=lines)
+    if pairs or options.symmetrize is not None:
+        links = symmetrized(options.symmetrize or DEFAULT, links, reverse)
     if options.output is not None:
         write_text(options.output, "".join(f"{pharaoh(line)}\n" for line in links))
     if gold:
@@ -95,12 +119,16 @@ def _read(option: str, path: Path | None, read: Callable[..., list[Item]], probl
 
 def _contradictions(options: argparse.Namespace) -> list[str]:
     problems = []
-    if options.alignments is None:
-        problems.append("--alignments FILE is missing: the alignments to score or to combine")
-    if (options.reverse_alignments is None) != (options.symmetrize is None):
+    given = [name for name in ("alignments", "source", "target") if getattr(options, name) is not None]
+    if given not in (["alignments"], ["source", "target"]):
+        problems.append("give either --alignments FILE, to score or to combine, or --source FILE and --target FILE")
+    if options.source is not None:
+        if options.reverse_alignments is not None:
+            problems.append("--reverse-alignments FILE goes with --alignments FILE: both directions are learned here")
+    elif (options.reverse_alignments is None) != (options.symmetrize is None):
         problems.append("--reverse-alignments FILE and --symmetrize HOW go together: give both, or none")
     if options.gold_alignments is None and options.output is None:
-        problems.append("nothing to do: give --gold-alignments FILE to score, or --symmetrize HOW with --output FILE")
+        problems.append("nothing to do: give --gold-alignments FILE to score, or --output FILE to save")
     if options.gold_alignments is None and options.json is not None:
         problems.append("--json needs --gold-alignments FILE: without it there are no scores")
     if options.gold_alignments is None and options.first_word is not None:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES
-from nmt.errors import InputWarning, UserError, collected
+from nmt.errors import InputWarning, UserError, collected, counted
 from nmt.examples import schema_file
 
 END_LINKS: Final = "last"  # unless told otherwise
@@ -156,6 +156,30 @@ def add_alignment_step_option(group: argparse._ActionsContainer) -> None:
         help="whose attention says which source word a word stands for: this, the step that writes the word, or next, "
         "the step after it, which reads the word (default: this)",
     )
+
+
+def read_parallel(
+    sources: Sequence[Path] | None, targets: Sequence[Path] | None, problems: list[str]
+) -> tuple[list[tuple[Path, Path]], list[int]]:
+    """The pairs of files of --source and --target, which may be missing, and the lines of each; all that is wrong is
+    appended to `problems`."""
+    from nmt.data.corpus import check_corpora
+
+    pairs, counts = list(zip(sources or (), targets or (), strict=False)), [0]
+    if sources and targets and len(sources) != len(targets):
+        problems.append(
+            f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
+            "file i of the other"
+        )
+    elif pairs:
+        with collected(problems):
+            counts = check_corpora(pairs)
+    return pairs, counts
+
+
+def parallel_inputs(pairs: Sequence[tuple[Path, Path]]) -> list[tuple[str, Path]]:
+    """The files, with their options."""
+    return [named for source, target in pairs for named in (("--source", source), ("--target", target))]
 
 
 def add_gold_options(group: argparse._ActionsContainer, what: str) -> None:

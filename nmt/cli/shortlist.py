@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
-from nmt.cli.options import missing, whole_number
+from nmt.cli.options import missing, parallel_inputs, read_parallel, whole_number
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
-from nmt.errors import collected, counted, refuse
+from nmt.errors import refuse
 
 if TYPE_CHECKING:
     from nmt.decoding.shortlist import Trained
@@ -73,7 +73,7 @@ def _shortlist(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from nmt.cli.models import kept, read_model_paths
-    from nmt.data.corpus import check_corpora, read_pairs
+    from nmt.data.corpus import read_pairs
     from nmt.decoding.shortlist import save_shortlist, train_shortlist
     from nmt.training.starting_weights import load_origin
 
@@ -85,22 +85,13 @@ def _shortlist(options: argparse.Namespace) -> None:
             "--output FILE": (options.output, "where the shortlist goes"),
         }
     )
-    sources, targets = options.source or [], options.target or []
-    corpora, counts = list(zip(sources, targets, strict=False)), [0]
-    if sources and targets and len(sources) != len(targets):
-        problems.append(
-            f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
-            "file i of the other"
-        )
-    elif corpora:
-        with collected(problems):
-            counts = check_corpora(corpora)
+    corpora, counts = read_parallel(options.source, options.target, problems)
     models = read_model_paths(options.model, problems)
     if len(models) > 1:
         problems.append("--model was given several times; one is enough, as those of an ensemble share vocabularies")
     if options.output is not None and is_in_place(options.output):
         problems.append(f"--output {options.output}: a shortlist is a file; give a name")
-    read = [*kept(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
+    read = [*kept(models), *parallel_inputs(corpora)]
     check_outputs({"--output": options.output}, problems, others=read)
     refuse(problems)
 

@@ -261,7 +261,7 @@ def _guided_alignment(config: Config, problems: Problems) -> None:
         problems += [problem_at(f"{key}.alignments", message) for key in aligned]
         return
     if not pairs.keys() & set(aligned):
-        message = "has no effect without alignments; give them in data.train, or remove it"
+        message = "has no effect without alignments; give them in data.train (nmt-align learns some), or remove it"
         problems.append(problem_at(guided, message))
 
 

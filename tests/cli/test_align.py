@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.align import main
+from nmt.decoding import word_aligner
+from tests.conftest import make_synthetic_corpus
 
 # A = 0-0 1-2 2-2, S = 0-0 1-1, P = S and 1-2; then A = 0-0, S = 0-0; then both are empty:
 # precision (2 + 1) / (3 + 1), recall (1 + 1) / (2 + 1), AER 1 - (2 + 3) / (4 + 3)
@@ -93,7 +95,17 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
-        ("--gold-alignments gold", ["--alignments FILE is missing"]),
+        ("--gold-alignments gold", ["give either --alignments FILE, to score or to combine, or --source FILE and --t"]),
+        ("--source a --output x", ["give either --alignments FILE"]),
+        ("--source a --target rev --alignments a --output x", ["give either --alignments FILE"]),
+        (
+            "--source a --target rev --reverse-alignments rev --output x",
+            ["--reverse-alignments FILE goes with --alignments FILE: both directions are learned here"],
+        ),
+        ("--source a gold --target rev --output x", ["--source has 2 files and --target 1: file i of the one must go"]),
+        ("--source a --target two --output x", ["a has 3 lines, but two has 2"]),
+        ("--source a --target rev --output a", ["--output a: would overwrite --source a"]),
+        ("--source a --target rev", ["nothing to do: give --gold-alignments FILE to score, or --output FILE to save"]),
         ("--alignments a", ["nothing to do: give --gold-alignments FILE to score"]),
         ("--alignments a --reverse-alignments rev --output o", ["--symmetrize HOW go together"]),
         ("--alignments a --symmetrize union --json o", ["go together", "nothing to do", "--json needs"]),
@@ -133,3 +145,19 @@ def test_no_pytorch_is_imported() -> None:
         "main(['--alignments', 'a', '--gold-alignments', 'gold']); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("cells", [word_aligner.MOST_CELLS, 50_000])
+def test_learned_from_the_text_itself(cells: int, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The corpus that the demo learns from has gold alignments; further text is learned from, perhaps a part of it."""
+    monkeypatch.setattr(word_aligner, "MOST_CELLS", cells)
+    make_synthetic_corpus(files / "data", train=2000)
+    learned = ["--source", "data/test.en", "data/train.en", "--target", "data/test.de", "data/train.de"]
+    rates = {}
+    for how in ("intersection", "union", "grow-diag-final-and"):
+        scoring = ["--gold-alignments", "data/test.align", "--json", "scores", "--output", how]
+        assert main([*learned, "--symmetrize", how, *scoring]) == 0
+        rates[how] = json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"]
+    assert max(rates.values()) < 0.2
+    assert main([*learned, "--output", "links"]) == 0
+    assert Path("links").read_text(encoding="utf-8") == Path("grow-diag-final-and").read_text(encoding="utf-8")

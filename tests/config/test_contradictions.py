@@ -184,7 +184,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (training("vocabulary: new, freeze: [embeddings, decoder]"), "training.vocabulary", "training.freeze: emb"),
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
-        (GUIDED, "training.guided_alignment", "has no effect without alignments; give them in data.train"),
+        (GUIDED, "training.guided_alignment", "has no effect without alignments; give them in data.train (nmt-align"),
         # minimum risk
         (
             training("minimum_risk: {size: 5}, r_drop: {weight: 5}") + "\nmodel: {encoder: {dropout: 0.1}}",

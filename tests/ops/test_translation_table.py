@@ -1,5 +1,6 @@
 """IBM Model 1 against dictionaries and loops, and the choice of the most probable targets."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from nmt.ops import translation_table
-from nmt.ops.translation_table import Pair, TranslationTable, _groups, ibm_model_1, most_probable
+from nmt.ops.translation_table import Pair, TranslationTable, _groups, ibm_model_1, linked, most_probable
 
 SOURCES, TARGETS = 7, 11
 SENTENCES = [
@@ -53,6 +54,52 @@ def test_equals_a_plain_implementation(
     expected = plain_model_1(SENTENCES, iterations)
     assert entries == sorted(expected)
     assert table.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-12)
+
+
+def plain_with_positions(sentences: Sequence[tuple[list[int], list[int]]]) -> dict[tuple[int, int], float]:
+    """After five iterations, by the equations; SciPy is not needed: ψ is that of PyTorch."""
+    table = {(e, f): 1.0 for source, target in sentences for e in [*source, SOURCES] for f in target}
+    for _ in range(5):
+        counts = dict.fromkeys(table, 0.01)
+        for source, target in sentences:
+            for j, f in enumerate(target):
+                shares = [
+                    share * table[e, f] for e, share in zip([*source, SOURCES], near(source, target, j), strict=True)
+                ]
+                for e, share in zip([*source, SOURCES], shares, strict=True):
+                    counts[e, f] += share / sum(shares)
+        totals = {e: sum(count for (other, _), count in counts.items() if other == e) for e, _ in counts}
+        table = {(e, f): math.exp(digamma(count) - digamma(totals[e])) for (e, f), count in counts.items()}
+    return table
+
+
+def near(source: list[int], target: list[int], j: int) -> list[float]:
+    """d(i | j) of each i, and p₀."""
+    weights = [math.exp(-4 * abs((i + 1) / len(source) - (j + 1) / len(target))) for i in range(len(source))]
+    return [*(0.92 * weight / sum(weights) for weight in weights), 0.08]
+
+
+def digamma(value: float) -> float:
+    return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
+
+
+@pytest.mark.parametrize("cells", [1, 1 << 20])
+def test_with_positions_it_equals_a_plain_implementation(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translation_table, "CELLS", cells)
+    sizes = {"source_size": SOURCES, "target_size": TARGETS}
+    table = ibm_model_1(arrays(SENTENCES), **sizes, with_positions=True)
+    expected = plain_with_positions(SENTENCES)
+    entries = list(zip(table.sources.tolist(), table.targets.tolist(), strict=True))
+    assert table.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-9)
+    unseen = [([5, 2], [6, 0]), ([], [3]), ([4], [])]
+    for (source, target), links in zip(unseen, linked(table, arrays(unseen), **sizes), strict=True):
+        assert len(links) <= len(target)
+        for i, j in links:
+            chances = [
+                expected.get((e, target[j]), 1e-9) * share
+                for e, share in zip([*source, SOURCES], near(source, target, j), strict=True)
+            ]
+            assert i == np.argmax(chances)
 
 
 @pytest.mark.parametrize(
