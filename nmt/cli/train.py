@@ -106,6 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return common.run(PROGRAM, partial(_command, arguments), several=True)
 
 
+def _tell(line: str) -> None:
+    """Print a line about a training that is only tried: its warnings to standard error."""
+    if line.startswith("warning: "):
+        print(line, file=sys.stderr)
+    else:
+        write_text(STANDARD, f"{line}\n")
+
+
 def _command(arguments: Sequence[str] | None) -> int | None:
     options = parser().parse_args(arguments)
     from nmt.experiment.request import read_request
@@ -128,8 +136,8 @@ def _command(arguments: Sequence[str] | None) -> int | None:
         if not options.dry_run:
             run(request)
         elif signals.reports():
-            for line in dry_run(request, log=partial(print, file=sys.stderr)):
-                write_text(STANDARD, f"{line}\n")
+            for line in dry_run(request, log=_tell):
+                _tell(line)
     except signals.Interrupted as interruption:
         return interruption.exit_code
     except UserError as error:

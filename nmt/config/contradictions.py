@@ -226,9 +226,11 @@ def _plateau(config: Config, problems: Problems) -> None:
     if stopping is None or stopping.metric != schedule.metric:
         return
     if stopping.patience < schedule.patience + 2:  # the validation that cuts the rate, and one with the new rate
+        default = "" if "patience" in stopping.model_fields_set else ", its default,"
         message = (
-            f"{schedule.patience} has no effect: training.early_stopping.patience: {stopping.patience} ends training "
-            f"before the rate would be cut; set that to {schedule.patience + 2} or more, or use a smaller one here"
+            f"{schedule.patience} has no effect: training.early_stopping.patience: {stopping.patience}{default} ends "
+            f"training before the rate would be cut; set that to {schedule.patience + 2} or more, or use a smaller one "
+            "here"
         )
         problems.append(problem_at("training.schedule.patience", message))
 

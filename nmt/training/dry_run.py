@@ -1,4 +1,4 @@
-"""What a training would be, without training: data, samples, parameters, memory of the largest batch, and time."""
+"""What a training would be, without training: samples, parameters, memory of the largest batch, and time."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from nmt.data.batch import Indices
-from nmt.data.planning import mixture, padding_share, plan_epoch
+from nmt.data.planning import padding_share, plan_epoch
 from nmt.data.prepare import Prepared
 from nmt.data.store import PairedIds
 from nmt.errors import counted
@@ -25,12 +25,6 @@ LONGEST_TIMED = 20.0  # seconds after which no further update is timed
 
 def describe(prepared: Prepared, trainer: Trainer) -> Iterator[str]:
     """The report on what `trainer` would do, line by line. It changes the model's weights and the random states."""
-    watched = [(f"watched corpus {name}", ids) for name, ids in prepared.watched.items()]
-    for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid), *watched):
-        pairs, *sides = corpus.report.lines()
-        yield f"{name}: {pairs}"
-        yield from (f"  {side}" for side in sides)
-    yield from mixture(trainer.config.data.train, prepared.train.sizes)
     yield from _samples(prepared)
     yield from parameters(trainer.model)
     plan = plan_epoch(prepared.train, trainer.config, epoch=0)
@@ -38,7 +32,7 @@ def describe(prepared: Prepared, trainer: Trainer) -> Iterator[str]:
     trainer.is_trial = True
     yield f"batches: {len(plan):,} in the first epoch, {share:.2%} padding"
     yield f"largest batch: {_largest_batch(trainer, plan)}"
-    yield f"time: {_time(trainer, plan)}"
+    yield f"time, without validation: {_time(trainer, plan)}"
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:
@@ -80,7 +74,8 @@ def _largest_batch(trainer: Trainer, plan: Sequence[Indices]) -> str:
 
 
 def _time(trainer: Trainer, plan: Sequence[Indices]) -> str:
-    """How long the planned updates will take on this machine, by a few that are spread over the first epoch.
+    """How long training will take on this machine at most, and up to each validation, by a few updates that are spread
+    over the first epoch.
 
     As their batches differ in size, the time that is measured is that of a position of source or target.
     """
@@ -97,14 +92,23 @@ def _time(trainer: Trainer, plan: Sequence[Indices]) -> str:
             measured += int(positions[batches_of_update].sum())
         if seconds > LONGEST_TIMED:
             break
+    of_update = seconds / measured * float(positions.sum()) / len(updates)
+
+    def lasting(count: int) -> str:
+        return f"{_about(of_update * count)} ({counted(count, 'update')})"
+
+    every = settings.validate_every
+    between = (
+        f"{lasting(every.count * (len(updates) if every.unit == 'epochs' else 1))} from one validation to the next"
+    )
     limits = [] if settings.max_updates is None else [settings.max_updates]
     if settings.max_epochs is not None:
         limits.append(settings.max_epochs * len(updates))
-    of_update = seconds / measured * float(positions.sum()) / len(updates)
-    if not limits:
-        return f"about {_about(1000 * of_update)} for 1,000 updates, without validation; early stopping ends training"
-    early = "" if settings.early_stopping is None else ", or fewer if it stops early"
-    return f"about {_about(of_update * min(limits))} for {counted(min(limits), 'update')}{early}, without validation"
+    if settings.early_stopping is None:
+        return f"about {lasting(min(limits))}, {between}"
+    at_most = f", at most {lasting(min(limits))}" if limits else ""
+    patience = counted(settings.early_stopping.patience, "validation")
+    return f"about {between}{at_most}; training ends when {patience} in a row bring nothing better"
 
 
 def _update(trainer: Trainer, plan: Sequence[Indices]) -> float:

@@ -336,8 +336,7 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
     assert warning == f"warning: data.source_language is 'German'; {code}"
     for pattern in (
         r"training corpus: 108 pairs read, (?!108)\d+ kept \(\d+\.\d\d%; left out: \d+ longer than data\.max_length",
-        r"validation corpus: 12 pairs read, 12 kept\n",
-        r"  source: [\d,]+ pieces, \d+\.\d a sentence, 0 unknown \(0\.00%\)",
+        r"validation corpus: 12 pairs read, 12 kept; source: [\d,]+ pieces, \d+\.\d a sentence, 0 unknown \(0\.00%\)",
         "\n".join([f"parameters: {sum(MODULES.values()):,}", *(f"  {name}: {n:,}" for name, n in MODULES.items())]),
         r"batches: \d in the first epoch, \d\.\d\d% padding",
         r"largest batch: \d+ sentences, \d+ source and \d+ target positions; memory ([\d,]+ MiB|not measured)",

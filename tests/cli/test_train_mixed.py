@@ -111,7 +111,7 @@ def test_a_model_learns_a_tag(
 def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture) -> None:
     config = without(tiny, tmp_path / "other.yaml", "model", subwords={"size": 50, "joint": False})
     assert train(config, tmp_path / "run", "training.vocabulary=new", "--dry-run", "--init-from", trained) == 0
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "source vocabulary: " in told
     assert "target vocabulary: " in told
     assert " of 46 pieces are known to the model, " in told

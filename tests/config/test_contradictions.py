@@ -166,6 +166,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "training.early_stopping.patience: 6 ends training before the rate would be cut; set that to 7 or more",
         ),
         (
+            training("schedule: {name: plateau, patience: 5}, early_stopping: {share: 0.1}"),
+            "training.schedule.patience",
+            "training.early_stopping.patience: 5, its default, ends training before the rate would be cut",
+        ),
+        (
             training("optimizer: {name: sgd, decayed: matrices}"),
             "training.optimizer.decayed",
             "matrices has no effect with weight_decay: 0",

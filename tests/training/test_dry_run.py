@@ -1,5 +1,6 @@
 """The report on a training, from a corpus whose shares a person can count."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from nmt.data.batch import Batch, Candidates, make_candidates
 from nmt.data.prepare import Prepared
 from nmt.data.store import Filters
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
 from nmt.processes import ALONE
@@ -104,22 +106,37 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
     """Kept sources: ▁abc ▁a ▁xb ▁ab ▁b ▁c, 16 pieces, x unknown. Targets: ▁cab ▁b ▁c ▁ba ▁a ▁yyy, 15 with 1 for yyy."""
     lines = list(describe(config, prepared, model))
     left_out = "1 empty on one side, 2 longer than data.max_length = 7 pieces, 1 over data.max_length_ratio = 2.5"
-    assert lines[:6] == [
-        f"training corpus: 10 pairs read, 6 kept (60.00%; left out: {left_out})",
-        "  source: 16 pieces, 2.7 a sentence, 1 unknown (6.25%)",
-        "  target: 15 pieces, 2.5 a sentence, 1 unknown (6.67%)",
-        "validation corpus: 2 pairs read, 2 kept",
-        "  source: 6 pieces, 3.0 a sentence, 0 unknown (0.00%)",
-        "  target: 6 pieces, 3.0 a sentence, 0 unknown (0.00%)",
+    assert prepared.train.report.lines() == [
+        f"10 pairs read, 6 kept (60.00%; left out: {left_out})",
+        "source: 16 pieces, 2.7 a sentence, 1 unknown (6.25%)",
+        "target: 15 pieces, 2.5 a sentence, 1 unknown (6.67%)",
     ]
-    assert lines[6:15] == [
+    assert lines[:9] == [
         *("sample 1", "  source: ▁ a b c", "  target: ▁ c a b"),
         *("sample 3", "  source: ▁ <unk> b", "  target: ▁ c"),
         *("sample 6", "  source: ▁ c", "  target: ▁ <unk>"),
     ]
     assert lines[-3].startswith("batches: 3 in the first epoch, ")
     assert lines[-2].startswith("largest batch: 2 sentences, 5 source and 5 target positions; memory ")
-    assert re.fullmatch(r"time: about \d+ seconds? for 6 updates, without validation", lines[-1])
+    expected = r"time, without validation: about \d+ seconds? \(6 updates\), \d+ seconds? \(3 updates\) from one "
+    assert re.match(expected, lines[-1])
+
+
+def test_a_training_that_may_end_early(config: Config, prepared: Prepared, model: Seq2Seq) -> None:
+    stopping = {"max_updates": 90_000, "validate_every": 400, "early_stopping": {"patience": 7}}
+    changed = Config.model_validate({**config.model_dump(), "training": {"batch_size": 2, **stopping}})
+    *_, line = describe(changed, prepared, model)
+    time = r"\d+ (seconds?|minutes?|hours?)"
+    each, most = rf"{time} \(400 updates\) from one validation to the next", rf"at most {time} \(90,000 updates\)"
+    ending = "; training ends when 7 validations in a row bring nothing better"
+    assert re.fullmatch(rf"time, without validation: about {each}, {most}{ending}", line)
+
+
+def test_a_training_that_diverges_at_once(config: Config, prepared: Prepared, model: Seq2Seq) -> None:
+    with torch.no_grad():
+        model.output_weight.fill_(math.inf)
+    with pytest.raises(UserError, match=r"training diverged: loss nan, gradient norm nan; lower training\.optimizer"):
+        list(describe(config, prepared, model))
 
 
 def test_the_moving_average_is_a_copy_of_the_weights(config: Config, prepared: Prepared) -> None:
