@@ -16,6 +16,7 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
+from nmt.data.words import Span
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
@@ -24,7 +25,7 @@ from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
-from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
+from nmt.decoding.text.sentences import Sentence, checked_language, sentences_of, spaces_around
 from nmt.errors import InputWarning, UserError, refuse
 
 
@@ -132,8 +133,8 @@ class Reader:
         target = self.vocabularies.target
         text = " ".join(prefix.splitlines()).strip()
         language = self._codes[1] if self.options.split_sentences else None  # None: prefixes are not cut
-        beginning = Line(text, divided_prefix(text, segments, language))
-        *complete, last = encoded_prefixes([part.text for part in beginning.sentences], target)
+        beginning = divided_prefix(text, segments, language)
+        *complete, last = encoded_prefixes([part.text for part in beginning], target)
         (phrases,) = encoded_constraints([constraints], target)
         with_last, *after = divided_phrases(phrases, _texts(segments)[len(complete) :])
         shares: list[tuple[Required, Sequence[Required]]] = [
@@ -144,11 +145,11 @@ class Reader:
         if self.forbidden is not None:
             for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
                 problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {name}")
-        having = list(segments)
+        having, spaces = list(segments), spaces_around(beginning, text)
         for index, (part, contained) in enumerate(shares):
             longest = longest_translation(len(segments[index].source) + 1, self.decoding)
             problems += impossible(part, contained, self.continuing, line=name, longest=longest)
-            space = beginning.spaces()[index + 1] if part.ends else segments[index].space
+            space = spaces[index + 1] if part.ends else segments[index].space
             seen = segments[index].seen._replace(in_capitals=False)  # as the user writes
             having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space, seen=seen)
         return having
@@ -161,29 +162,28 @@ class Reader:
         ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
         segments = []
         together = zip(of_lines, given, requires, strict=True)
-        for number, ((line, of_line), (text, sentences, found), required) in enumerate(together, first):
+        for number, ((parts, of_line), (line, sentences, found), required) in enumerate(together, first):
             pieces = list(islice(ids, len(of_line)))
-            self._doubt(text, of_line, pieces)
-            if unknown := [span for pair in zip(of_line, pieces, strict=True) for span in self.sight.unknown(*pair)]:
-                without = self._seen(text, sentences, self.sight.found_also(text, found, unknown))
+            lacking = [(seen, self.sight.unknown_pieces(seen, ids)) for seen, ids in zip(of_line, pieces, strict=True)]
+            self._doubt(line, pieces, lacking)
+            if unknown := [span for pair in lacking for span in self.sight.unknown(*pair)]:
+                without = self._seen(line, sentences, self.sight.found_also(line, found, unknown))
                 pieces_without = source.encode_batch([seen.text for seen in without[1]])
                 if not required or any(pieces_without):  # or what is required takes the place of unknown words
-                    (line, of_line), pieces = without, pieces_without
-            segments.append(segments_of(line, of_line, pieces, source, longest=self.longest_segment, number=number))
+                    (parts, of_line), pieces = without, pieces_without
+            segments.append(
+                segments_of(line, parts, of_line, pieces, source, longest=self.longest_segment, number=number)
+            )
         return segments
 
-    def _doubt(self, line: str, of_line: Sequence[Seen], pieces: Sequence[list[int]]) -> None:
+    def _doubt(self, line: str, pieces: Sequence[list[int]], lacking: Sequence[tuple[Seen, Sequence[Span]]]) -> None:
         """Note whether a line that is not cut into sentences should be, and what of it the vocabulary lacks."""
         is_long = False
         if self.options.split_sentences is None:
             is_long = self.longest_trained is not None and sum(map(len, pieces)) > self.longest_trained
             if not is_long and (language := self._codes[0]) is not None:
                 is_long = len(sentences_of(line, language, whole_words=self.vocabularies.source.of_words)) > 1
-        unknown = [
-            seen.text[start:stop]
-            for seen, ids in zip(of_line, pieces, strict=True)
-            for start, stop in self.sight.unknown_pieces(seen, ids)
-        ]
+        unknown = [seen.text[start:stop] for seen, spans in lacking for start, stop in spans]
         self.doubts.note(line, is_long=is_long, unknown="".join("".join(unknown).split()))
 
     def _sentences(self, line: str, language: str | None) -> list[Sentence]:
@@ -193,12 +193,15 @@ class Reader:
         sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
         return [sentence for sentence in sentences if not is_blank(sentence.text)]
 
-    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found) -> tuple[Line, list[Seen]]:
-        """The line with its sentences, and what the model sees of each.
+    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found) -> tuple[Sequence[Sentence], list[Seen]]:
+        """The sentences of a line that are translated by themselves, and what the model sees of each."""
+        if len(sentences) > 1:
+            sentences = self._together(line, sentences, found)
+        return sentences, [self.sight.seen(line, start, start + len(text), found) for text, start in sentences]
 
-        No sentence ends inside a term or what is kept, and what has nothing to translate goes with its neighbor.
-        """
-        whole = joined_spans([*found.kept, *(term[:2] for term in found.terms)]) if len(sentences) > 1 else []
+    def _together(self, line: str, sentences: Sequence[Sentence], found: Found) -> list[Sentence]:
+        """The sentences, which end inside no term and nothing that is kept, with what has no words at its neighbor."""
+        whole = joined_spans([*found.kept, *(term[:2] for term in found.terms)])
         together: list[Sentence] = []
         has_words = True  # the last of them
         for sentence in sentences:
@@ -208,9 +211,7 @@ class Reader:
                 start, some = together.pop().start, some or has_words
             together.append(Sentence(line[start:stop], start))
             has_words = some
-        bounds = [(sentence.start, sentence.start + len(sentence.text)) for sentence in together]
-        of_line = [self.sight.seen(line, *span, found) for span in bounds]
-        return Line(line, together), of_line
+        return together
 
     @cached_property
     def _codes(self) -> list[str | None]:
@@ -225,4 +226,4 @@ class Reader:
 def _texts(segments: Sequence[Segment]) -> list[str]:
     """What the line has for each of its segments, of which there is one at least."""
     starts = [0, *(segment.seen.places[0] for segment in segments[1:]), None]
-    return [segments[0].line.text[start:stop] for start, stop in pairwise(starts)]
+    return [segments[0].line[start:stop] for start, stop in pairwise(starts)]

@@ -6,9 +6,9 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cached_property, partial
 from itertools import accumulate, chain, compress, pairwise
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, EndLinks
 from nmt.data.segmentation import WORD_START
-from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
+from nmt.data.subwords import UNKNOWN_TEXT, Subwords, Vocabularies
 from nmt.data.words import (
     UNKNOWN_MARK,
     PieceWords,
@@ -80,6 +80,34 @@ class Written(NamedTuple):
     scores: WordScores | None = None
 
 
+class _LineWords:
+    """The words of a line as pieces are parts of them, and finer ones; the same where there are none."""
+
+    def __init__(self, segment: Segment, source: Subwords) -> None:
+        self.segment, self.source = segment, source
+
+    @cached_property
+    def both(self) -> tuple[PieceWords, PieceWords]:
+        line, source = self.segment.line, self.source
+        if source.joiner:
+            words = words_of_line(line, source)
+            return words, words_of_line(line, source, finer=True) if has_finer(line) else words
+        spans = [seen.span(*span) for seen in self.segment.of_line for span in source.spans(seen.text)]
+        words = words_of_parts(line, spans)
+        return words, words_of_parts(line, spans, finer=True) if has_finer(line) else words
+
+    @cached_property
+    def text(self) -> str:
+        """The line with whole words."""
+        return self.source.whole_words(self.segment.line)
+
+    @cached_property
+    def places(self) -> tuple[list[Span], list[Span]]:
+        """Where both are in the text."""
+        words, finer = (places_of(several.words, self.text) for several in self.both)
+        return words, finer
+
+
 @dataclass(frozen=True, kw_only=True)
 class Writer:
     """Writes the texts of the hypotheses that `scorer` has led to."""
@@ -105,13 +133,15 @@ class Writer:
         pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
         for line, parts in zip(lines, segments, strict=True):
-            words, whole = cache(lambda parts=parts: self._words(parts[0])), self.vocabularies.source.whole_words(line)
-            places = cache(lambda kind, whole=whole, words=words: places_of(words()[kind].words, whole))
+            if not parts:
+                yield [self._nothing(line)]
+                continue
+            words = _LineWords(parts[0], self.vocabularies.source)
             written = [
-                [self._written(segment, hypothesis, next(weights), words, places) for hypothesis in next(of_segments)]
+                [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
                 for segment in parts
             ]
-            yield self._whole_line(written) if written else [self._nothing(line)]
+            yield self._whole_line(written)
 
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
@@ -158,35 +188,20 @@ class Writer:
         )
         return [next(forced).weights if needs else None for needs in needed]
 
-    def _words(self, segment: Segment) -> tuple[PieceWords, PieceWords]:
-        """The words of the segment's line, and finer ones; the same where there are none."""
-        text, source = segment.line.text, self.vocabularies.source
-        if source.joiner:
-            words = words_of_line(text, source)
-            return words, words_of_line(text, source, finer=True) if has_finer(text) else words
-        spans = [seen.span(*span) for seen in segment.of_line for span in source.spans(seen.text)]
-        words = words_of_parts(text, spans)
-        return words, words_of_parts(text, spans, finer=True) if has_finer(text) else words
-
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
         """Whether there are unknown words to replace, beyond the prefix."""
         return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
-    def _written(
-        self,
-        segment: Segment,
-        hypothesis: Hypothesis,
-        weights: Tensor | None,
-        words: Callable[[], tuple[PieceWords, PieceWords]],
-        places: Callable[[int], list[Span]],
-    ) -> Written:
-        """The hypothesis with its text; `words` gives the words of the line and finer ones, `places` where they are."""
+    def _written(self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: _LineWords) -> Written:
+        """The hypothesis with its text; `words` are those of the line."""
         target, tokens, seen = self.vocabularies.target, hypothesis.tokens, segment.seen
         replaces = weights is not None and self._replaces_unknown(segment, hypothesis)
         marked = None if replaces else len(segment.prefix.tokens)
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
         given = as_given(spelled, segment.prefix, target)
         text = _shown(given, seen)
+        if weights is None and not (seen.marks or self.options.word_scores):
+            return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
         written = partial(words_of_tokens, tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
 
@@ -201,14 +216,15 @@ class Writer:
             links = weighted_links(of_seen, seen.text, text)
         parts = pieces(seen.text, marks, tags, text, links, fixed=required)
         if replaces:
-            source = words()[1].part(segment.first, len(segment.source))
+            source = words.both[1].part(segment.first, len(segment.source))
             attention = aligned(source, finer=True, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
-                if not (overlaps(required, mark.replaces) or overlaps(seen.kept, places(1)[word])):
+                place = words.places[1][word]
+                if not (overlaps(required, mark.replaces) or overlaps(seen.kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or "")))
-                    kept.append(places(1)[word])
+                    kept.append(place)
             tags += [("", "")] * (len(marks) - len(tags))
             replaced = pieces(seen.text, marks, tags, text, links, fixed=required)
             own = (UNSEEN if part.mark is not None and tags[part.mark][0] else part.text for part in replaced)
@@ -221,12 +237,11 @@ class Writer:
             found = found._replace(scores=scores_with_pieces(of_words, text, parts))
         if weights is None or not self.options.alignments:
             return found
-        of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words())
-        line = self.vocabularies.source.whole_words(segment.line.text)
-        with_pieces = partial(alignment_with_pieces, line=line, text=text, parts=parts, kept=kept)
-        alignment = finer = with_pieces(aligned(of_line, finer=False), sources=places(0), finer=False)
-        if words()[0] is not words()[1] or has_finer(found.text):
-            finer = with_pieces(aligned(finer_of_line, finer=True), sources=places(1), finer=True)
+        of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words.both)
+        with_pieces = partial(alignment_with_pieces, line=words.text, text=text, parts=parts, kept=kept)
+        alignment = finer = with_pieces(aligned(of_line, finer=False), sources=words.places[0], finer=False)
+        if words.both[0] is not words.both[1] or has_finer(found.text):
+            finer = with_pieces(aligned(finer_of_line, finer=True), sources=words.places[1], finer=True)
         return found._replace(alignment=alignment, finer=finer)
 
     def _required_spans(self, segment: Segment, text: str) -> list[Span]:
@@ -287,7 +302,7 @@ def _joined_text(parts: Sequence[Written]) -> str:
             sentences.append(" ".join(texts))
             texts = []
     spaces = [part.segment.space for part in parts if part.segment.space is not None]
-    return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
+    return joined_sentences(sentences, [parts[0].segment.before, *spaces])
 
 
 def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, str]], list[Span]]:
@@ -302,7 +317,7 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     there = {term for term, count in terms.items() if count_words(term, text) >= count}
     marks, tags, places = [], [], []
     for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
-        content = LINE_END.sub(" ", segment.line.text[start:stop])
+        content = LINE_END.sub(" ", segment.line[start:stop])
         if mark.instead is None:
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there

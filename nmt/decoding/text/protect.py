@@ -64,7 +64,7 @@ _BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
-_WITHOUT_CASE = regex.compile(r"(?V1)[\p{Lo}--[ªº]]")
+_NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
@@ -122,6 +122,10 @@ class Found(NamedTuple):
 
     kept: Sequence[Span]  # what the model does not see
     terms: Sequence[Occurrence] = ()  # of the glossary; one that is a part of what is kept is none
+
+    def within(self, start: int, stop: int) -> "Found":
+        """What begins among the characters [start, stop)."""
+        return Found(_inside(self.kept, start, stop), _inside(self.terms, start, stop)) if any(self) else self
 
 
 class Protection:
@@ -253,31 +257,31 @@ class Sight:
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
-        if self.protection is None or _inside(found.terms, start, stop):
+        kept, terms = found.within(start, stop)
+        if self.protection is None or terms:
             return True
-        return any(_LETTER.search(line, *span) for span in _between(_inside(found.kept, start, stop), start, stop))
+        return any(_LETTER.search(line, *span) for span in _between(kept, start, stop))
 
     def seen(self, line: str, start: int, stop: int, found: Found) -> Seen:
         """The sentence [start, stop) of a line in which this was found; one in capitals is shown as any other."""
-        terms = _inside(found.terms, start, stop)
+        kept, terms = found.within(start, stop)
         if self.protection is None:
             return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
         if not self.has_words(line, start, stop, found):
             return Seen("", (), (), [(start, stop)])
-        kept = _inside(found.kept, start, stop)
-        if self.protection.around:
-            kept = _without(terms, [*kept, *_around(line, start, stop)], line)
+        if self.protection.around and (around := _around(line, start, stop)):
+            kept = _without(terms, [*kept, *around], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
         if _is_in_capitals(seen.text):
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
 
-    def unknown(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
-        """What the vocabulary has no pieces for, with the rest of the words, in the line; `ids` are those of `seen`."""
+    def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
+        """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line."""
         if self.protection is None or not self.keeps_unknown:
             return []
         found: list[Span] = []
-        for start, stop in self.unknown_pieces(seen, ids):
+        for start, stop in pieces:
             if not (found and stop <= found[-1][1]):
                 found.append(_grown(seen.text, start, stop, with_words=bool(_WORD.search(seen.text, start, stop))))
         return [seen.span(*span) for span in found]
@@ -349,6 +353,8 @@ class Sight:
 
 def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
     """The sentence with marks for the terms of its part of the line."""
+    if not terms:
+        return seen
     bounds = [(bisect_left(seen.places, term.start), bisect_left(seen.places, term.stop)) for term in terms]
     marks = [_for_term(span, term.translation) for span, term in zip(bounds, terms, strict=True)]
     kept = [term[:2] for term in terms]
@@ -362,10 +368,8 @@ def _for_term(span: Span, translation: str) -> Mark:
 
 
 def _is_in_capitals(text: str) -> bool:
-    """Whether all letters, of which there are CAPITALS, are capitals, or have none of one character, as ß."""
-    if _WITHOUT_CASE.search(text) or sum(map(str.isalpha, text)) < CAPITALS or text.lower() == text:
-        return False
-    return all(character == (upper := character.upper()) or len(upper) > 1 for character in text)
+    """Whether all letters, of which there are CAPITALS, are capitals, or ß, which has none."""
+    return not _NO_CAPITAL.search(text) and sum(map(str.isalpha, text)) >= CAPITALS and text.lower() != text
 
 
 def _is_part(spans: Sequence[Span], other: Span) -> bool:
@@ -407,6 +411,8 @@ def _around(line: str, start: int, stop: int) -> list[Span]:
 
 def _between(kept: Sequence[Span], start: int, stop: int) -> list[Span]:
     """What is left of the characters [start, stop) before, between, and after what is kept."""
+    if not kept:
+        return [(start, stop)]
     starts, stops = [start, *(last for _, last in kept)], [*(first for first, _ in kept), stop]
     return list(zip(starts, stops, strict=True))
 

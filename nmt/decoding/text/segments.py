@@ -15,7 +15,7 @@ from nmt.data.words import Span
 from nmt.decoding.text.marks import atoms_of
 from nmt.decoding.text.protect import Seen, overlaps
 from nmt.decoding.text.required import Required, in_word
-from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
+from nmt.decoding.text.sentences import ENDS, Sentence, sentences_of, spaces_around
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -36,11 +36,12 @@ class Segment(NamedTuple):
     place: tuple[int, int]  # of the line in the text, of the segment in the line: what is drawn depends on it
     prefix: Required = Required()
     phrases: Sequence[Required] = ()  # not for sampling
-    line: Line = Line()  # the whole of it
+    line: str = ""  # the whole of it
     of_line: Sequence[Seen] = ()  # its sentences, as the model sees them
     seen: Seen = Seen("", ())  # what the model sees as these pieces
     spans: Sequence[Span] = ()  # where that has marks: its characters that each of the pieces is
     first: int = 0  # the place of the first source piece among those of all sentences of the line
+    before: str = ""  # the white space before the sentences of the line
     space: str | None = None  # what follows in the line; None inside a sentence: a space, where there is text around it
 
     @property
@@ -58,19 +59,25 @@ def longest_segment(max_length: int) -> int:
 
 
 def segments_of(
-    line: Line, of_line: Sequence[Seen], ids: Sequence[list[int]], subwords: Subwords, *, longest: int, number: int
+    line: str,
+    sentences: Sequence[Sentence],
+    of_line: Sequence[Seen],
+    ids: Sequence[list[int]],
+    subwords: Subwords,
+    *,
+    longest: int,
+    number: int,
 ) -> list[Segment]:
     """The segments of a line, the first of which is `number`; none of one without pieces.
 
     `ids` are those of its sentences, which the model sees as `of_line`; a sentence without pieces has no segment, and
     none has more than `longest` pieces. Terms are not cut, unless they are too long.
     """
-    some = [bool(pieces) for pieces in ids]
-    line = line._replace(sentences=list(compress(line.sentences, some)))
-    of_line = list(compress(of_line, some))
+    of_line = [*compress(of_line, ids)]
+    before, *spaces = spaces_around([*compress(sentences, ids)], line)
     segments: list[Segment] = []
     first = 0
-    for seen, pieces, space in zip(of_line, filter(None, ids), line.spaces()[1:], strict=True):
+    for seen, pieces, space in zip(of_line, filter(None, ids), spaces if of_line else [], strict=True):
         spans = subwords.spans(seen.text) if seen.marks or len(pieces) > longest else []
         parts = [(slice(0, len(pieces)), seen, spans)]
         if len(pieces) > longest:
@@ -84,11 +91,20 @@ def segments_of(
                 for cut, start, stop in zip(cuts, starts, stops, strict=True)
             ]
         for cut, part, places in parts:
-            place, piece = (number, len(segments)), first + cut.start
+            place, follows = (number, len(segments)), space if cut.stop == len(pieces) else None
             segments.append(
-                Segment(pieces[cut], place, line=line, of_line=of_line, seen=part, spans=places, first=piece)
+                Segment(
+                    pieces[cut],
+                    place,
+                    line=line,
+                    of_line=of_line,
+                    seen=part,
+                    spans=places,
+                    first=first + cut.start,
+                    before=before,
+                    space=follows,
+                )
             )
-        segments[-1] = segments[-1]._replace(space=space)
         first += len(pieces)
     return segments
 

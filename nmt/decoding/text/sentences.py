@@ -22,7 +22,7 @@ _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join(
     (".!?…", *_OUTSIDE_WORDS)
 )  # marks at the end of a sentence, in many scripts; the first also in words: Python.Org
-_SPACE, _BLANK_LINES = re.compile(r"[^\S\n]"), re.compile(r"\n[^\S\n]+(?=\n)")
+_SPACE, _BLANK_LINES = re.compile(r"[^\S\n ]"), re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
 _NEAR = 40  # characters around the end of a sentence that tell whether it is one
@@ -54,21 +54,15 @@ class Sentence(NamedTuple):
     start: int = 0  # its first character in the line
 
 
-class Line(NamedTuple):
-    """A line and its sentences, in order; or the line as its own only sentence."""
+def spaces_around(sentences: Sequence[Sentence], line: str) -> list[str]:
+    """The white space before the first sentence of a line, between two, and after the last one; a line end is a space.
 
-    text: str = ""
-    sentences: Sequence[Sentence] = ()
-
-    def spaces(self) -> list[str]:
-        """The white space before the first sentence, between two, and after the last one; a line end is a space.
-
-        What stands there besides white space, since the subword model has no piece for it, is left out.
-        """
-        starts = [*(sentence.start for sentence in self.sentences), len(self.text)]
-        stops = [0, *(sentence.start + len(sentence.text) for sentence in self.sentences)]
-        between = (self.text[stop:start] for stop, start in zip(stops, starts, strict=True))
-        return [LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
+    What stands there besides white space, since the subword model has no piece for it, is left out.
+    """
+    starts = [*(sentence.start for sentence in sentences), len(line)]
+    stops = [0, *(sentence.start + len(sentence.text) for sentence in sentences)]
+    between = (line[stop:start] for stop, start in zip(stops, starts, strict=True))
+    return [text and LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
 
 
 def is_installed() -> bool:

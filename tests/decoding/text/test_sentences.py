@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.data.words import has_finer
 from nmt.decoding.text.languages import NAMES
-from nmt.decoding.text.sentences import Line, Sentence, checked_language, joined_sentences, sentences_of
+from nmt.decoding.text.sentences import Sentence, checked_language, joined_sentences, sentences_of, spaces_around
 from nmt.errors import UserError
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
@@ -74,7 +74,7 @@ def test_sentences(language, line, texts) -> None:
 )
 def test_nothing_of_a_line_is_lost(line, language, whole_words) -> None:
     sentences = sentences_of(line, language, whole_words=whole_words)
-    spaces = Line(line, sentences).spaces()
+    spaces = spaces_around(sentences, line)
     assert all(text == text.strip() != "" for text, _ in sentences)
     between = [line[one.start + len(one.text) : other.start] for one, other in pairwise(sentences)]
     assert not whole_words or all(map(str.isspace, between))
@@ -165,13 +165,13 @@ def test_other_names_are_no_languages(name) -> None:
 
 
 def test_the_spaces_of_a_line() -> None:
-    line = Line("\t A.\u00a0 B.\u2028C.\r\n ", [Sentence("A.", 2), Sentence("B.", 6), Sentence("C.", 9)])
-    assert line.spaces() == ["\t ", "\u00a0 ", " ", "  "]
+    sentences = [Sentence("A.", 2), Sentence("B.", 6), Sentence("C.", 9)]
+    assert spaces_around(sentences, "\t A.\u00a0 B.\u2028C.\r\n ") == ["\t ", "\u00a0 ", " ", "  "]
 
 
 def test_what_is_no_sentence_is_no_space() -> None:
     """Such as a sentence of which the subword model makes no piece."""
-    assert Line("A. \u200b B.", [Sentence("A.", 0), Sentence("B.", 5)]).spaces() == ["", "  ", ""]
+    assert spaces_around([Sentence("A.", 0), Sentence("B.", 5)], "A. \u200b B.") == ["", "  ", ""]
 
 
 @pytest.mark.parametrize(
