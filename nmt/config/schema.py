@@ -234,6 +234,9 @@ class ParallelFiles(Section):
 class TrainingFiles(ParallelFiles):
     weight: float = Field(default=1.0, gt=0.0, le=1000.0)
     """How often an epoch reads these pairs: 1 is once; 0.25 is a quarter of them, another quarter in every epoch."""
+    pair_weights: FilePath | None = None
+    """A number for each pair, from 0 to 1000, which multiplies `weight`: line i says how often, on average, an epoch
+    reads pair i. null: 1 for each."""
     tag: str | None = Field(
         default=None,
         pattern=r"^<[^\s<>▁]{1,40}>$",

@@ -120,6 +120,18 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         yield source_line, target_line
 
 
+def read_weights(path: Path) -> Iterator[float]:
+    """Yield the number of each line, from 0 to 1000. Raises UserError like `read_lines`, or for a line without one."""
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            weight = float(line)
+        except ValueError:
+            weight = -1.0
+        if not 0.0 <= weight <= 1000.0:
+            raise UserError(f"{path}, line {number}: {excerpt(line)} is no weight of a pair: a number from 0 to 1000")
+        yield weight
+
+
 def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
     """Read every file once and return the number of lines of each pair of files.
 

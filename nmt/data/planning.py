@@ -18,6 +18,7 @@ from nmt.data.store import PairedIds
 from nmt.errors import UserError, counted
 
 Lengths = npt.NDArray[np.integer]
+Weights = npt.NDArray[np.floating]
 
 
 def plan_batches(
@@ -86,8 +87,27 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         batch_order=config.training.batch_order,
         seed=config.seed,
         epoch=epoch,
-        rows=mixed_rows(corpus.sizes, weights, shuffle=config.training.shuffle, seed=config.seed, epoch=epoch),
+        rows=mixed_rows(
+            corpus.sizes,
+            weights,
+            of_pairs=_pair_weights(config.data.train, corpus.sizes, corpus.weights),
+            shuffle=config.training.shuffle,
+            seed=config.seed,
+            epoch=epoch,
+        ),
     )
+
+
+def _pair_weights(
+    train: Sequence[TrainingFiles], sizes: Sequence[int], weights: Weights | None
+) -> list[Weights | None]:
+    """The weights of the pairs of each training corpus, times that of the corpus; None: all its pairs have 1."""
+    if weights is None:
+        return [None] * len(sizes)
+    parts = np.split(weights.astype(np.float64), np.cumsum(sizes)[:-1])
+    return [
+        None if files.pair_weights is None else files.weight * part for files, part in zip(train, parts, strict=True)
+    ]
 
 
 def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengths: Lengths) -> float:
@@ -144,7 +164,13 @@ def _token_ends(widths: Lengths, batch_size: int) -> Indices:
 
 
 def mixed_rows(
-    sizes: Sequence[int], weights: Sequence[float], *, shuffle: Shuffle, seed: int, epoch: int
+    sizes: Sequence[int],
+    weights: Sequence[float],
+    *,
+    of_pairs: Sequence[Weights | None] = (),
+    shuffle: Shuffle,
+    seed: int,
+    epoch: int,
 ) -> npt.NDArray[np.integer] | None:
     """Return the rows that an epoch reads of corpora with `sizes` rows, one after the other; None: every row once.
 
@@ -155,15 +181,27 @@ def mixed_rows(
         π_0(0), …, π_0(n - 1), π_1(0), …, π_1(n - 1), π_2(0), …
 
     So no row is read a second time before all others have been read once, in one epoch or over several.
+
+    A corpus whose rows have weights w_i `of_pairs` gives an epoch ⌊w_i⌋ or ⌈w_i⌉ times row i, w_i on average: with the
+    rows in a random order and u in [0, 1), both others in each epoch, ⌊w_1 + … + w_i + u⌋ - ⌊w_1 + … + w_(i-1) + u⌋.
     """
-    if all(weight == 1.0 for weight in weights):
+    of_pairs = of_pairs or [None] * len(sizes)
+    if all(weight == 1.0 for weight in weights) and all(pairs is None for pairs in of_pairs):
         return None
     parts: list[npt.NDArray[np.integer]] = []
     first = 0
-    for corpus, (size, weight) in enumerate(zip(sizes, weights, strict=True)):
+    for corpus, (size, weight, of_rows) in enumerate(zip(sizes, weights, of_pairs, strict=True)):
+        if of_rows is not None:
+            drawn = np.random.SeedSequence([seed], spawn_key=(corpus, epoch))
+            random = np.random.Generator(np.random.PCG64(drawn))
+            order = random.permutation(size)
+            ends = np.floor(np.cumsum(of_rows[order]) + random.random()).astype(np.int64)
+            parts.append(first + np.sort(np.repeat(order, np.diff(ends, prepend=0))))
+            first += size
+            continue
         start, end = pairs_until(size, weight, epoch=epoch), pairs_until(size, weight, epoch=epoch + 1)
         for number in range(start // max(size, 1), -(-end // max(size, 1))):
-            order: npt.NDArray[np.integer] = np.arange(size)
+            order = np.arange(size)
             if shuffle != "never":
                 # With a spawn key, the seeds are others than those of `plan_batches` and of sampling.
                 drawn = np.random.SeedSequence([seed], spawn_key=(corpus, 0 if shuffle == "once" else number))
@@ -178,20 +216,26 @@ def pairs_until(size: int, weight: float, *, epoch: int) -> int:
     return math.floor(epoch * Fraction(str(weight)) * size)  # of the decimal number: as floats, 0.29 · 100 < 29
 
 
-def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
+def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int], weights_of_pairs: Weights | None = None) -> list[str]:
     """What an epoch reads of each training corpus with `sizes` pairs, in lines; none for one that is read as it is.
 
     Raises UserError where an epoch might have no pair at all.
     """
-    if not any(pairs_until(size, files.weight, epoch=1) for files, size in zip(train, sizes, strict=True)):
+    of_pairs = _pair_weights(train, sizes, weights_of_pairs)
+    read = [
+        pairs_until(size, files.weight, epoch=1) if of_rows is None else math.floor(of_rows.sum())
+        for files, size, of_rows in zip(train, sizes, of_pairs, strict=True)
+    ]
+    if not any(read):
         weights = ", ".join(
             f"{files.weight:g} × {counted(size, 'pair')}" for files, size in zip(train, sizes, strict=True)
         )
         raise UserError(f"data.train: an epoch would have no pair ({weights}); give a larger weight")
-    if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None:
+    if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None and of_pairs == [None]:
         return []
     return [
-        f"an epoch reads {counted(pairs_until(size, files.weight, epoch=1), 'pair')} of {files.source}: weight "
-        f"{files.weight:g}, {counted(size, 'pair')}" + (f", tagged {files.tag}" if files.tag else "")
-        for files, size in zip(train, sizes, strict=True)
+        f"an epoch reads {counted(count, 'pair')} of {files.source}: weight {files.weight:g}, {counted(size, 'pair')}"
+        + (f", weighted by {files.pair_weights}" if files.pair_weights else "")
+        + (f", tagged {files.tag}" if files.tag else "")
+        for files, size, count in zip(train, sizes, read, strict=True)
     ]

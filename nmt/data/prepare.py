@@ -7,7 +7,7 @@ and warnings about a corpus appear at every start, also when it is in the cache.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from nmt.config.schema import (
 )
 from nmt.data.alignments import check_alignments
 from nmt.data.cache import Log, built, cache_key, reused
-from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, unchanged
+from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, read_weights, unchanged
 from nmt.data.lint import Forms, Read, checked
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
@@ -117,6 +117,11 @@ class _Corpus(NamedTuple):
         lines = read_lines(self.files.alignments)
         return lines if self.tag is None else map(_behind_tag, lines)
 
+    def pair_weights(self) -> Iterator[float]:
+        """One a pair, 1 where the corpus has none."""
+        path = _pair_weights(self.files)
+        return repeat(1.0, self.lines) if path is None else read_weights(path)
+
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs of lines to encode, with the tag."""
         pairs = read_pairs(self.files.source, self.files.target)
@@ -193,7 +198,11 @@ def _compared(
 
 
 def _paths(files: ParallelFiles) -> list[Path]:
-    return [files.source, files.target, *([files.alignments] if files.alignments else [])]
+    return [path for path in (files.source, files.target, files.alignments, _pair_weights(files)) if path is not None]
+
+
+def _pair_weights(files: ParallelFiles) -> Path | None:
+    return files.pair_weights if isinstance(files, TrainingFiles) else None
 
 
 def _line_counts(files: Iterable[ParallelFiles]) -> list[int]:
@@ -202,7 +211,15 @@ def _line_counts(files: Iterable[ParallelFiles]) -> list[int]:
     problems: list[str] = []
     with collected(problems):
         lines = check_corpora((pair.source, pair.target) for pair in files)
-    for pair in files:
+    for pair, count in zip_longest(files, lines):
+        if (path := _pair_weights(pair)) is not None:
+            with collected(problems):
+                weights = sum(1 for _ in read_weights(path))
+                if count is not None and weights != count:
+                    problems.append(
+                        f"{path} has {counted(weights, 'line')}, but {pair.source} has {count:,}; line i must have the "
+                        "weight of pair i"
+                    )
         if pair.alignments is not None:
             with collected(problems):
                 check_alignments((pair.source, pair.target), pair.alignments)
@@ -366,6 +383,8 @@ def _encoded(
         began = time.monotonic()
         is_aligned = any(corpus.files.alignments for corpus in corpora)
         lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if is_aligned else None
+        is_weighted = any(map(_pair_weights, (corpus.files for corpus in corpora)))
+        weights = chain.from_iterable(corpus.pair_weights() for corpus in corpora) if is_weighted else None
         hashes = {path: digest for corpus in corpora for path, digest in corpus.hashes.items()}
         with built(entry) as (folder, facts), unchanged(hashes):
             facts.update(
@@ -376,6 +395,7 @@ def _encoded(
                     filters=filters,
                     with_text=with_text,
                     alignments=lines,
+                    weights=weights,
                     corpora=[corpus.lines for corpus in corpora],
                 )
             )

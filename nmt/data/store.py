@@ -3,7 +3,7 @@
 Rows of different lengths are two flat little-endian arrays: NAME.values, and NAME.offsets (int64), where row i is
 `values[offsets[i]:offsets[i + 1]]`. A corpus has `source` and `target` (uint16, or uint32 for more than 65,536 pieces),
 with text also `source_text` and `target_text` (UTF-8), with alignments also `links` (float32: of each link between
-pieces its target piece, its source piece and its share, see `alignments.py`).
+pieces its target piece, its source piece and its share, see `alignments.py`), with weights also `weights` (float32).
 
 It knows these files, pairs of lines, and subword models; it knows no configuration, and the cache checks the files.
 """
@@ -115,6 +115,7 @@ class PairedIds:
         self._source, self._target = rows["source"], rows["target"]
         self._source_text, self._target_text = rows.get("source_text"), rows.get("target_text")
         self._links = rows.get("links")
+        self.weights = rows["weights"].values() if "weights" in rows else None  # (pairs,), or None: all are 1
 
     def __len__(self) -> int:
         """Number of pairs."""
@@ -184,6 +185,10 @@ class _Rows:
             self._release()
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
+    def values(self) -> npt.NDArray[Any]:
+        """Those of all rows, copied."""
+        return self._values.copy()
+
     def lengths(self) -> npt.NDArray[np.int32]:
         lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
         np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
@@ -208,13 +213,15 @@ def write_ids(
     filters: Filters | None,
     with_text: bool = False,
     alignments: Iterable[str] | None = None,
+    weights: Iterable[float] | None = None,
     corpora: Sequence[int] = (),
 ) -> Facts:
     """Encode pairs of lines into files of `folder`; returns the facts that `PairedIds` needs to open them.
 
     The pairs are read once, as a stream. `filters` None keeps every pair, even empty ones. `with_text` also keeps the
     lines, for sampling segmentations. `alignments` are lines in Pharaoh format, one a pair, whose links are between
-    words that the pair has. `corpora` says how many pairs come from each of several corpora, one after the other.
+    words that the pair has, and `weights` numbers, one a pair. `corpora` says how many pairs come from each of several
+    corpora, one after the other.
 
     Raises:
         UserError: no pair is left; the message says how many each filter dropped.
@@ -225,6 +232,8 @@ def write_ids(
         types |= {"source_text": "u1", "target_text": "u1"}
     if alignments is not None:
         types["links"] = "<f4"
+    if weights is not None:
+        types["weights"] = "<f4"
     counts: Counter[str] = Counter()
     unknown: dict[str, Counter[str]] = {"source": Counter(), "target": Counter()}  # characters of lines with unknown
     unknown_lines, bare_spaces = Counter[str](), Counter[str]()
@@ -234,7 +243,7 @@ def write_ids(
     }
     ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
     sizes = np.zeros(len(ends) + 1, dtype=np.int64)
-    rest, links_left = iter(pairs), iter(alignments or ())
+    rest, links_left, weights_left = iter(pairs), iter(alignments or ()), iter(weights or ())
     with ExitStack() as stack:
         writers = {name: _RowsWriter(stack, folder, name, item_type) for name, item_type in types.items()}
         while chunk := _chunk(rest):
@@ -258,6 +267,9 @@ def write_ids(
                 link_rows = _link_rows(texts, list(islice(links_left, len(texts[0]))), kept, vocabularies)
                 writers["links"].write(link_rows)
                 counts["aligned"] += sum(len(set(row[::LINK_VALUES])) for row in link_rows)
+            if weights is not None:
+                of_chunk = list(islice(weights_left, len(texts[0])))
+                writers["weights"].write([[of_chunk[row]] for row in kept])
     report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
     if report.kept == 0:
         raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")

@@ -232,7 +232,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
     _warn(log, doubts_of_references(request.config, prepared.vocabularies.target))
     if request.origin is not None and (before := source_form(request.origin.model.training)) is not None:
         _warn(log, [*disagreements(prepared.forms[0], before).values()])
-    for line in mixture(request.config.data.train, prepared.train.sizes):
+    for line in mixture(request.config.data.train, prepared.train.sizes, prepared.train.weights):
         log(line)
     return prepared
 

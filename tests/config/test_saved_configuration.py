@@ -53,7 +53,7 @@ def test_every_key_is_written_in_the_order_of_the_schema(load: Load, tmp_path: P
     values = read_yaml(dump_config(load("seed: 3\nname: demo"))).value
     assert list(values) == ["name", "seed", "data", "subwords", "model", "training", "decoding"]
     files = {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de"), "alignments": None}
-    files |= {"weight": 1.0, "tag": None}
+    files |= {"weight": 1.0, "pair_weights": None, "tag": None}
     assert values["data"]["train"] == [files]
     assert values["model"]["encoder"]["bidirectional"] is True
     assert values["training"]["validate_every"] == "1 epoch"

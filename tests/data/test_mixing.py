@@ -96,6 +96,24 @@ def test_batches_have_the_rows_of_the_epoch(shuffle: Shuffle) -> None:
     assert sorted(sorted(batch.tolist()) for batch in plan) == [[0], [1, 1, 4]]  # by length: 1 1 2 3
 
 
+def test_pairs_with_weights_of_their_own() -> None:
+    """In each epoch one with a whole number as often as that, the others once more or less, as many as they sum to."""
+    weights = np.array([0.0, 1.0, 0.3, 2.0, 0.5, 1.7])
+    options: dict[str, Any] = {"of_pairs": [None, weights], "shuffle": "never", "seed": 3}
+    counts = np.zeros(8)
+    for epoch in range(400):
+        rows = mixed_rows([2, 6], [1.0, 1.0], **options, epoch=epoch)
+        assert rows is not None
+        assert rows[:2].tolist() == [0, 1]
+        assert rows.tolist() == sorted(rows)
+        drawn = np.bincount(rows, minlength=8)[2:]
+        assert (drawn >= np.floor(weights)).all()
+        assert (drawn <= np.ceil(weights)).all()
+        assert drawn.sum() in (5, 6)  # of 5.5
+        counts[2:] += drawn
+    assert counts[2:] / 400 == pytest.approx(weights, abs=0.1)
+
+
 def test_what_is_told_of_an_epoch() -> None:
     assert mixture([files()], [10]) == []
     assert mixture([files(), files(0.25, "<BT>", "b")], [10, 1000]) == [
@@ -105,6 +123,12 @@ def test_what_is_told_of_an_epoch() -> None:
     assert mixture([files(0.25), files(3.0)], [1001, 1]) == [
         "an epoch reads 250 pairs of a.en: weight 0.25, 1,001 pairs",
         "an epoch reads 3 pairs of a.en: weight 3, 1 pair",
+    ]
+
+    of_pairs = TrainingFiles.model_validate({**files(0.5).model_dump(), "pair_weights": "w"})
+    assert mixture([of_pairs, files()], [3, 2], np.array([1.0, 0.5, 2.5, 1.0, 1.0])) == [
+        "an epoch reads 2 pairs of a.en: weight 0.5, 3 pairs, weighted by w",
+        "an epoch reads 2 pairs of a.en: weight 1, 2 pairs",
     ]
 
 

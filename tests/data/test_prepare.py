@@ -397,6 +397,32 @@ def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: p
 # ------------------------------------------------------------------------------------------------------ several corpora
 
 
+# -------------------------------------------------------------------------------------------------- weights of pairs
+
+
+def with_weights(folder: Path, lines: list[str]) -> dict[str, Any]:
+    """Changes of the configuration: the corpus twice, the second with weights."""
+    (folder / "weights").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
+    return {"data__train": [files, {**files, "pair_weights": str(folder / "weights")}]}
+
+
+def test_weights_are_kept_with_their_pairs(folder: Path) -> None:
+    prepared = run(folder, **with_weights(folder, ["0.5", "2", "1e-1", "3", "0", "7"]))
+    assert prepared.train.weights is not None
+    assert prepared.train.report.kept == 10
+    assert prepared.train.weights.tolist() == pytest.approx([1.0] * 5 + [0.5, 2.0, 0.1, 0.0, 7.0])
+    other = run(folder, **with_weights(folder, ["0.5", "2", "1e-1", "3", "0", "8"]))
+    assert other.train.folder != prepared.train.folder
+
+
+def test_mistakes_in_weights(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"weights, line 2: '-1' is no weight of a pair: a number from 0 to 1000"):
+        run(folder, **with_weights(folder, ["0.5", "-1", "nan"]))
+    with pytest.raises(UserError, match=r"weights has 2 lines, but .*train\.en has 6; line i must have the weight of"):
+        run(folder, **with_weights(folder, ["0.5", "1"]))
+
+
 def two_corpora(folder: Path, **second: Any) -> dict[str, Any]:
     """The training files twice, the second time with these keys."""
     files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
