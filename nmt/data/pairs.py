@@ -39,18 +39,19 @@ def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
         yield Pair(*pair, f"{source}, line {line}")
 
 
-def pairs_of_table(path: Path, languages: Sequence[str], columns: Sequence[str] | None = None) -> Iterator[Pair]:
+def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence[str] | None = None) -> Iterator[Pair]:
     """Two columns of a file in CSV, or, with another ending, of one with a tab between two cells.
 
-    `columns`: those of source and target, by name or by number from 1. Without them the first row names the languages,
-    or there are two columns. Raises UserError if it is not clear which columns are meant, or a quote does not end.
+    `names`: what the columns of source and target may be called, the language first. `columns`: those that are, or
+    their numbers from 1; without them there may also be two columns without names. Raises UserError if it is not clear
+    which columns are meant, or a quote does not end.
     """
     rows = _rows(path)
     beginning = next(rows, None)
     if beginning is None:
         return
     first = beginning[1]
-    places, has_names = _places(path, first, languages, columns)
+    places, has_names = _places(path, first, names, columns)
     for line, cells in rows if has_names else chain([beginning], rows):
         where = f"{path}, line {line}"
         if len(cells) == len(first):
@@ -91,19 +92,24 @@ def _unquoted(cell: str) -> str:
 
 
 def _places(
-    path: Path, first: Sequence[str], languages: Sequence[str], columns: Sequence[str] | None
+    path: Path, first: Sequence[str], names: Sequence[Sequence[str]], columns: Sequence[str] | None
 ) -> tuple[Sequence[int], bool]:
     """The places of the columns of source and target, and whether the first row has their names."""
-    names = [[place for place, name in enumerate(first) if is_language(name, one)] for one in columns or languages]
-    if all(names):
-        return [places[0] for places in names], True
+    wanted = [[column] for column in columns] if columns else names
+    found = [
+        [place for one in several for place, name in enumerate(first) if is_language(name, one)] for several in wanted
+    ]
+    if all(found):
+        return [places[0] for places in found], True
     if columns and all(one.isdecimal() and 0 < int(one) <= len(first) for one in columns):
         places = [int(one) - 1 for one in columns]
-        return places, any(is_language(first[place], one) for place, one in zip(places, languages, strict=True))
+        return places, any(
+            is_language(first[place], one) for place, several in zip(places, names, strict=True) for one in several
+        )
     if not columns and len(first) == 2:
         return (0, 1), False
     shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))
     raise UserError(
-        f"{path}, line 1: none of its columns, {shown}, is {' or '.join(columns or languages)}; give --columns SOURCE "
-        "TARGET, by their names or by their numbers from 1"
+        f"{path}, line 1: none of its columns, {shown}, is {' or '.join(one for one, *_ in wanted)}; give --columns "
+        "SOURCE TARGET, by their names or by their numbers from 1"
     )

@@ -26,28 +26,26 @@ _OPEN = ("new", "initial", "needs-translation")  # states of what is not transla
 def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     """The texts of TMX or XLIFF, or the messages of PO.
 
-    Of XML no tree is made beyond a unit, and nothing that it names is opened. Raises UserError if it is broken, or has
-    entities of its own, and if the toolkit is not installed.
+    Of XML no tree is made beyond a unit, and nothing that it names is opened. Messages, and what is to be imported, are
+    read at once. Raises UserError if the toolkit is not installed, or a file is broken or has entities of its own.
     """
     try:
-        is_po = path.name.lower().endswith((".po", ".po.gz"))
-        yield from _pairs_of_po(path) if is_po else _pairs_of_xml(path, languages)
+        if path.name.lower().endswith((".po", ".po.gz")):
+            from nmt.documents.messages import translated
+
+            messages = [*translated(read_text(path), name=str(path), form="po")]
+            return (Pair(source, target, str(path), document=str(path)) for source, target in messages)
+        from lxml import etree
     except ModuleNotFoundError as error:
         install = "pip install 'nmt-toolkit[localization]'"
         raise UserError(f"{path}: needs {error.name}, which is not installed: {install}") from None
+    return _pairs_of_xml(path, languages, etree)
 
 
-def _pairs_of_po(path: Path) -> Iterator[Pair]:
-    from nmt.documents.messages import translated
-
-    for source, target in translated(read_text(path), name=str(path), form="po"):
-        yield Pair(source, target, str(path), document=str(path))
-
-
-def _pairs_of_xml(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
+def _pairs_of_xml(path: Path, languages: Sequence[str], etree: Any) -> Iterator[Pair]:
     usual = {"source": languages[0], "target": languages[1]}  # where texts do not say it
     file = str(path)
-    for name, element in _elements(path):
+    for name, element in _elements(path, etree):
         if name in _FILES:
             for side, keys in _DECLARED.items():
                 usual[side] = next(filter(None, map(element.get, keys)), usual[side])
@@ -63,10 +61,8 @@ def _pairs_of_xml(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
             yield Pair(", ".join(sorted(texts)), "", where, document, fault="languages")
 
 
-def _elements(path: Path) -> Iterator[tuple[str, Any]]:
+def _elements(path: Path, etree: Any) -> Iterator[tuple[str, Any]]:
     """The beginnings of files, and units, which are gone when the next one is asked for, by name."""
-    from lxml import etree
-
     with opened(path) as file:
         tags = [f"{{*}}{name}" for name in (*_FILES, *_UNITS)]
         try:

@@ -39,8 +39,9 @@ def write_files(folder: Path, pairs: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.fixture
-def init(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Init:
-    """Run nmt-init from en to de; the folder is `made`. Gives the exit code, and both outputs."""
+def init(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Init:
+    """Run nmt-init from en to de, without measuring; the folder is `made`. Gives the exit code, and both outputs."""
+    monkeypatch.setattr("nmt.experiment.training.dry_run", lambda request, log: iter(["time: measured"]))
 
     def run(*arguments: str, languages: tuple[str, str] = ("en", "de")) -> tuple[int, str, str]:
         options = ["--source-language", languages[0], "--target-language", languages[1]]
@@ -67,7 +68,14 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     code, out, _ = init(*write_files(tmp_path, pairs))
     assert code == 0
     assert out.splitlines()[0] == f"{tmp_path / 'made'}: 400 pairs read; train 300, valid 50, test 50"
-    assert out.splitlines()[-1] == f"next: nmt-train --config {tmp_path / 'made' / 'my.yaml'}"
+    measured = "10,000 sentences of news (BLEU 3.8, of little use), 29,000 image captions (BLEU 39.3)"
+    assert out.splitlines()[1:] == [
+        f"size among those measured: 300 pairs here, {measured}; short and similar sentences need fewer",
+        "time: measured",
+        f"report: {tmp_path / 'made' / 'report.txt'}",
+        f"next: nmt-train --config {tmp_path / 'made' / 'my.yaml'}",
+        "then: nmt-translate --model runs/made --input FILE --output FILE",
+    ]
     assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
     assert leaks(tmp_path) == 0
     config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
@@ -76,6 +84,15 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert config.data.valid.target == tmp_path / "made" / "valid.de"
     assert config.subwords.size == len({word for pair in pairs for side in pair for word in side.split()})
     assert (config.training.batch_size, config.training.batch_by) == (1000, "tokens")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+
+
+def test_the_time_is_that_of_a_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    languages = ["--source-language", "en", "--target-language", "de"]
+    assert main([*write_files(tmp_path, sentences(200)), *languages, "--output", "made"]) == 0
+    *_, line = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8").splitlines()
+    assert line.startswith("time, without validation: about ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 
 
@@ -166,6 +183,9 @@ def as_po(pairs: list[tuple[str, str]]) -> list[str]:
     ("name", "made", "options"),
     [
         ("a.tsv", lambda pairs: [f"{en}\t{de}" for en, de in pairs], []),
+        ("a.tsv", lambda pairs: ["tgt\tsrc", *(f"{de}\t{en}" for en, de in pairs)], []),
+        ("a.csv", lambda pairs: ["source,target", *(f"{en},{de}" for en, de in pairs)], []),
+        ("a.csv", lambda pairs: ["German;English", *(f"{de};{en}" for en, de in pairs)], []),
         ("a.tsv.gz", lambda pairs: ["EN\tid\tde", *(f'"{en[:2]}""{en[2:]}"\t1\t{de}' for en, de in pairs)], []),
         ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
         ("A.CSV", as_csv, ["--columns", "3", "2"]),

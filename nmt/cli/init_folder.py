@@ -1,0 +1,207 @@
+"""What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration that suits them.
+
+All imports stand at the top: a signal during one ends the process at once, and the unfinished folder would stay.
+"""
+
+import re
+import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from nmt.cli.outputs import failing_as
+from nmt.config.suited import compared, filled_in, suited_settings
+from nmt.data.cleaning import RULES, Usual, usual
+from nmt.data.corpus import read_pairs
+from nmt.data.lint import Words, are_swapped
+from nmt.data.pairs import Pair
+from nmt.data.splitting import PARTS, Keys
+from nmt.errors import InputWarning, UserError, counted, shortened
+from nmt.evaluation.text_warnings import format_warnings
+from nmt.examples import starters
+from nmt.files import rename
+from nmt.text_form import form_of
+
+CONFIGURATION, REPORT = "my.yaml", "report.txt"
+STARTER = "my_files"
+FEWEST = 200  # pairs; of fewer, no part would tell anything
+SHARE, LEAST, MOST = 0.05, 50, 1000  # of the pairs, for validation and once more for a test
+LOOKED_AT = 10_000  # pairs by which it is told what is usual
+_COUNTED, _COMPARED = 100_000, 1000  # pairs whose different words are counted; words that tell swapped sides
+KEPT = ("train", "valid", "test")
+_EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
+
+Inputs = Mapping[str, Iterable[Pair]]  # by what messages call them
+
+
+class Read(NamedTuple):
+    """What was read: how many pairs, what is usual in them, and those that were kept."""
+
+    pairs: int
+    usual: Usual
+    keys: Keys
+    words: int  # different ones
+    tokenize: str  # what BLEU is to take for words
+
+
+class Dropped:
+    """How many pairs were left out by which rule, and the first of them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._examples: dict[str, dict[str, None]] = defaultdict(dict)  # no two alike
+
+    def add(self, rule: str, pair: Pair) -> None:
+        """Count a pair."""
+        self.counts[rule] += 1
+        if len(self._examples[rule]) < _EXAMPLES:
+            texts = " | ".join(shortened(text, _SHOWN) for text in (pair.source, pair.target))
+            self._examples[rule][f"    {pair.place}: {texts}" if pair.place else f"    {texts}"] = None
+
+    def lines(self) -> Iterator[str]:
+        """A line for each rule, and, indented, its examples."""
+        for rule in filter(self.counts.get, RULES):
+            yield f"left out: {self.counts[rule]:,} {RULES[rule]}"
+            yield from self._examples[rule]
+
+
+def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], training: str) -> list[str]:
+    """Write the folder, which appears whole or not at all; returns the lines of its report.
+
+    The lines that begin with a space need not be printed. `training`: the command that trains.
+    """
+    output = folder.resolve()
+    endings = languages if languages[0] != languages[1] else ("source", "target")
+    with failing_as(str(folder)):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as work:
+            every = Path(work) / "source", Path(work) / "target"
+            made = Path(work) / "made"
+            made.mkdir()
+            dropped = Dropped()
+            read = _read(inputs, every, languages[1], dropped)
+            size = _held_out(read, dropped)
+            parts, by_documents = read.keys.split(size)
+            counts = _distribute(every, parts.tolist(), made, endings, dropped)
+            if min(counts["test"], counts["valid"]) < size / 2:
+                raise UserError(
+                    f"only {counts['test'] + counts['valid']:,} pairs can be held out, of {2 * size:,}, as all others "
+                    "have a sentence that is in several pairs; give other text as well"
+                )
+            values = _settings(run_name(folder), languages, endings) | suited_settings(
+                counts["train"], units=read.usual.units, words=read.words, tokenize=read.tokenize
+            )
+            text = filled_in(
+                starters()[STARTER].read_text(encoding="utf-8"),
+                values,
+                f"{counted(counts['train'], 'training pair')}: {training}",
+            )
+            (made / CONFIGURATION).write_text(text, encoding="utf-8")
+            report = [*_report(folder, read, counts, dropped, by_documents=by_documents)]
+            (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8")
+            rename(made, output)
+    return report
+
+
+def run_name(folder: Path) -> str:
+    """The name of the model that is trained from a folder."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", folder.resolve().name).lstrip("._-") or STARTER
+
+
+def _settings(name: str, languages: Sequence[str], endings: Sequence[str]) -> dict[str, str]:
+    """The keys of the configuration that name things."""
+    values = {"name": name, "data.source_language": languages[0], "data.target_language": languages[1]}
+    for side, ending in zip(("source", "target"), endings, strict=True):
+        values |= {f"data.train.0.{side}": f"train.{ending}", f"data.valid.{side}": f"valid.{ending}"}
+    return values
+
+
+def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: Dropped) -> Read:
+    """Write the pairs that no rule leaves out to both files of `every`."""
+    pairs = ((name, pair) for name, stream in inputs.items() for pair in stream)
+    first = list(islice(pairs, LOOKED_AT))
+    expected, keys, words, count = usual(pair for _, pair in first), Keys(), set[str](), 0
+    begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
+    with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
+        watched = tqdm(chain(first, pairs), unit=" pairs", disable=not sys.stderr.isatty())
+        for count, (name, pair) in enumerate(watched, start=1):  # noqa: B007
+            if rule := expected.fault(pair):
+                dropped.add(rule, pair)
+                continue
+            source, target = pair.source.strip(), pair.target.strip()
+            sources.write(f"{source}\n".encode())
+            targets.write(f"{target}\n".encode())
+            keys.add(source, target, pair.document)
+            if len(keys) <= _COUNTED:
+                words.update(source.split(), target.split())
+            if len(begun[name][0]) < _COMPARED:
+                begun[name][0].update(source.lower().split())
+                begun[name][1].update(target.lower().split())
+    _warn_of_swapped(begun)
+    tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
+    return Read(count, expected, keys, len(words), tokenize)
+
+
+def _warn_of_swapped(begun: Mapping[str, Words]) -> None:
+    """Warn of inputs whose sides have rather the words of the other side of the first one."""
+    first = next(iter(begun), "")
+    for name, words in begun.items():
+        if are_swapped(words, begun[first]):
+            warnings.warn(f"{name}: its sides look swapped, compared with {first}", InputWarning, stacklevel=1)
+
+
+def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
+    """What BLEU is to take for words, so that nothing warns of it."""
+    form = form_of(targets, name="targets")
+    of_lines = {"words": ("char",), "characters": ("none",)}
+    possible = of_lines.get(units, ("13a", "none", "zh" if language.startswith("zh") else "char"))
+    return next((name for name in possible if not format_warnings(form, name)), possible[0])
+
+
+def _held_out(read: Read, dropped: Dropped) -> int:
+    """How many pairs each of validation and test gets. Raises UserError where there are too few."""
+    distinct = len(read.keys.distinct)
+    if distinct < FEWEST:
+        dropped.counts["repeated"] = len(read.keys) - distinct
+        few = f"only {counted(distinct, 'pair')} of {read.pairs:,} can be used, and at least {FEWEST} are needed"
+        raise UserError("\n".join([few, *dropped.lines()]))
+    return min(MOST, max(LEAST, round(SHARE * distinct)))
+
+
+def _distribute(
+    every: Sequence[Path], parts: Sequence[int], folder: Path, endings: Sequence[str], dropped: Dropped
+) -> Counter[str]:
+    """Write the pairs of each part to files in the folder; returns how many there are."""
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        names = {part: [f"{part}.{ending}" for ending in endings] for part in KEPT}
+        files = {part: [stack.enter_context(open(folder / name, "wb")) for name in names[part]] for part in KEPT}
+        for number, pair in zip(parts, read_pairs(*every), strict=True):
+            part = PARTS[number]
+            counts[part] += 1
+            if part not in files:
+                dropped.add(part, Pair(*pair, place=""))
+                continue
+            for file, text in zip(files[part], pair, strict=True):
+                file.write(f"{text}\n".encode())
+    return counts
+
+
+def _report(folder: Path, read: Read, counts: Counter[str], dropped: Dropped, *, by_documents: bool) -> Iterator[str]:
+    """The lines of the report; those that begin with a space are not printed."""
+    parts = ", ".join(f"{part} {counts[part]:,}" for part in KEPT)
+    yield f"{folder}: {counted(read.pairs, 'pair')} read; {parts}"
+    yield from dropped.lines()
+    if by_documents:
+        yield "validation and test text are whole documents"
+    if read.usual.units == "sentences":
+        yield compared(counts["train"])
+    else:
+        yield f"the lines are {read.usual.units}, not sentences: the model reads and writes characters"
