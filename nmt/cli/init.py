@@ -77,11 +77,12 @@ def _init(options: argparse.Namespace) -> None:
     languages = (options.source_language, options.target_language)
     report = write_folder(options.output, inputs, languages, training)
     say("".join(f"{line}\n" for line in report if not line.startswith(" ")))
+    say(f"report: {options.output / REPORT}\nnext: {training}\n")
+    say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
     tried = [*_tried(options.output / CONFIGURATION)]
     with open(options.output / REPORT, "a", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in tried))
-    say(f"{tried[-1]}\nreport: {options.output / REPORT}\nnext: {training}\n")
-    say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
+    say(f"{tried[-1]}\n")
 
 
 def _tried(configuration: Path) -> Iterator[str]:

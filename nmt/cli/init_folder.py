@@ -3,6 +3,7 @@
 All imports stand at the top: a signal during one ends the process at once, and the unfinished folder would stay.
 """
 
+import multiprocessing.synchronize  # noqa: F401 - which tqdm imports where it begins
 import re
 import sys
 import warnings
@@ -62,7 +63,7 @@ class Dropped:
         """Count a pair."""
         self.counts[rule] += 1
         if len(self._examples[rule]) < _EXAMPLES:
-            texts = " | ".join(shortened(text, _SHOWN) for text in (pair.source, pair.target))
+            texts = " | ".join(shortened(text, _SHOWN) for text in (pair.source, pair.target) if text)
             self._examples[rule][f"    {pair.place}: {texts}" if pair.place else f"    {texts}"] = None
 
     def lines(self) -> Iterator[str]:

@@ -8,6 +8,7 @@ from array import array
 from functools import cached_property
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 TRAIN, VALID, TEST, REPEATED, ELSEWHERE = range(5)
@@ -64,7 +65,7 @@ class Keys:
             is_own &= _only_in_one(np.frombuffer(keys, dtype=np.int64)[self.distinct], groups)
         _, numbers = np.unique(groups, return_inverse=True)
         sizes = np.bincount(numbers, weights=is_own)
-        order = np.random.default_rng(_SEED).permutation(len(sizes))
+        order = default_rng(_SEED).permutation(len(sizes))
         order = order[(sizes[order] > 0) & (sizes[order] <= max(1, size / 2))]
         before = np.cumsum(sizes[order]) - sizes[order]
         parts = np.full(len(sizes), TRAIN)

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from nmt.cli.init import main
 from nmt.config import load_config
 from nmt.models.combinations import FAMILIES
+from tests.conftest import ROOT
 
 SYLLABLES = ("ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu")
 Init = Callable[..., tuple[int, str, str]]
@@ -71,10 +73,10 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     measured = "10,000 sentences of news (BLEU 3.8, of little use), 29,000 image captions (BLEU 39.3)"
     assert out.splitlines()[1:] == [
         f"size among those measured: 300 pairs here, {measured}; short and similar sentences need fewer",
-        "time: measured",
         f"report: {tmp_path / 'made' / 'report.txt'}",
         f"next: nmt-train --config {tmp_path / 'made' / 'my.yaml'}",
         "then: nmt-translate --model runs/made --input FILE --output FILE",
+        "time: measured",
     ]
     assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
     assert leaks(tmp_path) == 0
@@ -253,7 +255,7 @@ TMX = as_tmx(sentences(300))
         (
             "a.tmx",
             [line.replace('"de-DE"', '"da"') for line in TMX],
-            "a.tmx, line 2: da, en_US, fr | \n",
+            "not in both languages; they are in\n    {folder}/a.tmx, line 2: da, en_US, fr\n",
         ),
         (
             "a.tmx",
@@ -272,8 +274,34 @@ def test_what_cannot_be_used_leaves_nothing_behind(
         assert (code, "left out: 2 have more or fewer columns than the first row\n" in out) == (0, True)
         return
     assert code == 2
-    assert message in error
+    assert message.replace("{folder}", str(tmp_path)) in error
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+IMPORTS = """
+import sys
+from nmt.cli import init, init_folder
+
+def watched(*arguments, write=init_folder.write_folder):
+    before = set(sys.modules)
+    report = write(*arguments)
+    print(sorted(set(sys.modules) - before))
+    sys.exit()
+
+init_folder.write_folder = watched
+init.main(sys.argv[1:])
+"""
+
+
+def test_nothing_is_imported_while_the_folder_is_written(tmp_path: Path) -> None:
+    """A signal in an import ends the process at once, and what was begun would stay, under a hidden name."""
+    pairs = sentences(300)
+    files = {"a.tsv": MANY, "a.csv": as_csv(pairs), "a.tmx": TMX, "a.po": as_po(pairs)}
+    inputs = [str(write(tmp_path / name, lines)) for name, lines in files.items()]
+    options = ["--source-language", "en", "--target-language", "de", "--output", str(tmp_path / "made")]
+    command = [sys.executable, "-c", IMPORTS, "--input", *inputs, *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_without_the_package_for_memories(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
