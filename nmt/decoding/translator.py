@@ -209,8 +209,8 @@ class Translator:
         constrained = constraints or options.glossary is not None
         if constrained and (joiner := self.vocabularies.target.joiner):
             raise UserError(
-                f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
-                "may turn out to be the end of another word, and neither does a glossary; a prefix may be given"
+                f"{'`constraints` do' if constraints else '`glossary` does'} not go with a vocabulary of cut words "
+                f"(subwords.joiner: {joiner!r}), where a phrase may turn out to be the end of another word"
             )
 
     def translate(
@@ -326,6 +326,10 @@ class Translator:
         Raises UserError for one text instead of several, and, where its line is asked for, for one that cannot have its
         prefix or constraints.
         """
+        if not isinstance(first, int | None) or (first or 0) < 0:
+            raise UserError(
+                f"first is {first!r}; it must be the place of the first line in its text, from 0 on, or None"
+            )
         decoding = options.decoding(self.decoding)
         reader = Reader(
             vocabularies=self.vocabularies,

@@ -4,7 +4,6 @@
 `translate_document` does both with a translator.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,10 +13,7 @@ from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.formats import FORMATS, Document, Format, PlainText
-from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
-
-_ROOT, _LANGUAGE = re.compile(r"(?i)<html\b[^>]*>"), re.compile(r"(?i)(?<=[\s:]lang=[\"'])[\w-]+")
 
 
 def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
@@ -51,15 +47,11 @@ def document_options(document: Document, options: TranslationOptions, translator
 
 
 def written(document: Document, translations: Sequence[Translation], languages: tuple[str | None, str | None]) -> str:
-    """The document with translations of its lines; a page that says to be in the source language is in the target's."""
+    """The document with translations of its lines; one that says to be in the source language is in the target's."""
     text, (source, target) = document.written(translations), languages
-    if not (isinstance(document, HtmlDocument) and source and target):
+    if document.language is None or not (source and target):
         return text
-
-    def language(stated: re.Match[str]) -> str:
-        return target if code_of(stated[0]) == code_of(source) else stated[0]
-
-    return _ROOT.sub(lambda tag: _LANGUAGE.sub(language, tag[0]), text, count=1)
+    return document.language.sub(lambda code: target if code_of(code[0]) == code_of(source) else code[0], text)
 
 
 def translate_document(

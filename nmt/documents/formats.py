@@ -10,6 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    import regex
+
     from nmt.decoding.writing import Translation
 
 
@@ -18,6 +20,7 @@ class Document(Protocol):
 
     lines: list[str]  # what is to be translated, without markup
     is_marked: bool  # whether word alignments are needed to write it again
+    language: "regex.Pattern[str] | None"  # the code of its own language, where it may have one
 
     def written(self, translations: Sequence["Translation"]) -> str:
         """The document with a translation for each of the lines; without alignments words are aligned in proportion."""
@@ -26,15 +29,15 @@ class Document(Protocol):
 class PlainText:
     """Text with one sentence a line; a line feed, or a carriage return and a line feed, ends a line."""
 
-    is_marked = False
+    is_marked, language = False, None
 
     def __init__(self, text: str) -> None:
-        self._rows = text.split("\n")
-        self.lines = [row.removesuffix("\r") for row in self._rows]
+        self._rows = re.findall(r"[^\n]*\n|[^\n]+", text) or [""]
+        self.lines = [row.removesuffix("\n").removesuffix("\r") for row in self._rows]
 
     def written(self, translations: Sequence["Translation"]) -> str:
-        ends = ["\r" if row.endswith("\r") else "" for row in self._rows]
-        return "\n".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
+        ends = (row[len(line) :] for row, line in zip(self._rows, self.lines, strict=True))
+        return "".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
 
 
 Reader = Callable[[str, str], Document]  # of the text, and what messages call it

@@ -14,6 +14,8 @@ from functools import partial
 from html import escape, unescape
 from typing import NamedTuple
 
+import regex
+
 from nmt.decoding.writing import Translation
 from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Parts, piece_of, written_parts
 from nmt.documents.tags import END, FOREIGN, OTHER, RAW, START, TEXT, Attribute, Token, partners, tokens
@@ -83,6 +85,8 @@ _SLOT = re.compile("([\"'])\ud800(\\d+)\udfff\\1")  # the value of an attribute 
 
 class HtmlDocument:
     """HTML with its texts: `lines` are to be translated."""
+
+    language = regex.compile(r"(?i)(?<=<html\b[^<>]*[\s:]lang=[\"'])[\w-]+")
 
     def __init__(self, html: str) -> None:
         self.lines: list[str] = []

@@ -50,6 +50,8 @@ class _Text(NamedTuple):
 class Markdown:
     """Markdown with its texts: `lines` are to be translated."""
 
+    language = None
+
     def __init__(self, text: str) -> None:
         self.lines: list[str] = []
         self._parts: list[str | _Text] = []

@@ -14,6 +14,8 @@ from gettext import c2py
 from html import escape, unescape
 from typing import Any, NamedTuple
 
+import regex
+
 from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import declared_as_utf8
@@ -53,6 +55,10 @@ _KINDS = {
 
 class Messages:
     """A file of messages: `lines` are to be translated."""
+
+    language = regex.compile(
+        r"(?m)(?<=^\"Language: |<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)=[\"'])[\w-]+"
+    )
 
     def __init__(self, text: str, *, name: str, form: str) -> None:
         """Raises UserError, which calls the file `name`, where the toolkit cannot read it."""
@@ -162,10 +168,12 @@ def _parsed(text: str, name: str, form: str) -> Any:
         raise UserError(
             f"{name}, line {line}: entities of a file's own are not read; replace them by what they stand for"
         )
+    properties.DialectJavaUtf8.preserve_blank_lines = True  # of which it would leave out some
     if form == "json":
         indent = re.search(r"\n([ \t]+)\"", text)
         store.dump_args["indent"] = indent[1] if indent else None
         store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
+        store.dump_args["allow_nan"] = False  # as of 1e400
         store.get_root_node = lambda: store._file  # what was read, so that what has no texts, as {}, stays
     content = declared_as_utf8(text.removeprefix("\ufeff"))
     store.parse(content if form == "json" else content.encode("utf-8"))

@@ -24,7 +24,7 @@ _NO_SPACE = re.compile(rf"(?<=[{ALONE}])\n(?=[{ALONE}])|(?<=[^\W\d_]-)\n(?=[^\W\
 class WrappedText:
     """Text whose paragraphs are wrapped: each is one of the `lines`."""
 
-    is_marked = False
+    is_marked, language = False, None
 
     def __init__(self, text: str) -> None:
         self._paragraphs: list[list[Row]] = []

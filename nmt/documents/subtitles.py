@@ -15,6 +15,8 @@ from functools import partial
 from html import escape, unescape
 from typing import NamedTuple
 
+import regex
+
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
@@ -97,6 +99,8 @@ class _Shown(NamedTuple):
 
 class Subtitles:
     """A file of subtitles with its texts: `lines` are to be translated."""
+
+    language = regex.compile(r"(?<=<(?:\w+:)?tt\b[^<>]*\sxml:lang=[\"'])[\w-]+")
 
     def __init__(self, text: str, *, name: str, form: str = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""

@@ -18,8 +18,6 @@ from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word
 _CHARACTER = re.compile(r"&#?[0-9A-Za-z]{1,32};|.", re.DOTALL)  # as a reference, or itself
-_LAST_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};\Z")
-_LONGEST_REFERENCE = 35
 _BRACKETS = re.compile(r"\[[^\[\]]+\]|\([^()]+\)", re.DOTALL)
 
 
@@ -250,10 +248,7 @@ def _begin(source: str, start: int, stop: int, notation: Notation) -> int:
 
 def _end(source: str, start: int, stop: int, notation: Notation) -> int:
     """Where of the text source[start:stop] ends what is translated: before white space and signs."""
-    while stop > start:
-        reference = _LAST_REFERENCE.search(source, max(start, stop - _LONGEST_REFERENCE), stop)
-        last = source[stop - 1] if reference is None else reference[0]
-        if notation.read(last).strip(notation.behind):
-            break
-        stop -= len(last)
-    return stop
+    for character in reversed([*_CHARACTER.finditer(source, start, stop)]):
+        if notation.read(character[0]).strip(notation.behind):
+            return character.end()
+    return start

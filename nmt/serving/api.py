@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt import __version__
 from nmt.decoding.text.languages import name_of
 from nmt.decoding.text.protect import SlowPattern
-from nmt.errors import UserError, counted, first_of
+from nmt.errors import UserError, counted
 from nmt.serving.answers import answer_to
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.detection import PACKAGE, Detector
@@ -74,7 +74,6 @@ STOPPING = "the server is stopping; try again later"
 NO_DETECTOR = f"Language detection is disabled on this server: it needs two languages, and pip install '{PACKAGE}'"
 RETRY = 5  # seconds after which a client may try again
 TRANSLATED = {200, 499, 500, 503}  # what became of requests in which nothing was wrong
-MOST_REASONS = 21  # that a refusal tells: as many as of the lines of a file, and how many more there are
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # up to which answers are counted
 LINES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # up to which batches are counted
 POLICY = (
@@ -162,7 +161,7 @@ class Service:
             except (HTTPException, ClientDisconnect):
                 raise
             except UserError as error:
-                raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
+                raise HTTPException(400, "; ".join(error.messages)) from None
             except Exception as error:
                 return _failed(error)
             finally:

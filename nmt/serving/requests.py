@@ -96,7 +96,9 @@ class Fields(Texts):
     alternatives: int = Field(0, description="How many other translations to add.")
     alignments: bool = Field(False, description="Whether to tell what each word was translated from.")
     word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")
-    split_sentences: bool = Field(True, description="Whether lines are translated sentence by sentence.")
+    split_sentences: Annotated[bool | str, IN_FORM] = Field(
+        True, description="Whether lines are translated sentence by sentence, or the language by whose rules they are."
+    )
     glossary: Annotated[Any, IN_FORM, WithJsonSchema(TERMS)] = Field(
         None, description="Terms and their translations, instead of those that the server has."
     )
@@ -253,7 +255,7 @@ def read_request(
         problems += _unable(fields, pairs[0], models)
     refuse(problems)
     wishes = {name: getattr(fields, name) for name in fields.model_fields_set & OPTIONS}
-    if wishes.get("split_sentences"):
+    if wishes.get("split_sentences") is True:
         wishes["split_sentences"] = pairs[0].source  # as the server calls it
     if any(document.is_marked for document in documents):
         wishes["alignments"] = models.has_alignments(pairs[0])
@@ -290,7 +292,7 @@ def _message(problem: ErrorDetails) -> str:
 
 
 def _too_large(texts: Sequence[str], limits: Limits) -> list[str]:
-    sizes = [(len(texts), limits.texts), *((len(text), limits.characters) for text in texts)]
+    sizes = [(len(texts), limits.texts), (max(map(len, texts), default=0), limits.characters)]
     return [f"Invalid request: request ({size}) exceeds text limit ({most})" for size, most in sizes if size > most]
 
 

@@ -7,10 +7,8 @@ not read its answer is not waited for. A second signal ends the process at once.
 import asyncio
 import socket
 import sys
-from collections.abc import Coroutine
 from contextlib import ExitStack
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -46,7 +44,6 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
         app,
         http=_Timed,
         ws="none",
-        loop="asyncio",
         lifespan="off",
         log_config=None,
         log_level="error",  # what clients do wrong is not for the log
@@ -62,18 +59,8 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
     for pair in service.models.pairs:
         print(f"{program}: {pair}", file=sys.stderr)
     print(f"{program}: listening on http://{shown}:{port}", file=sys.stderr, flush=True)
-    _run(server.serve(sockets=[opened]))
+    server.run(sockets=[opened])
     service.batcher.close()
-
-
-def _run(serving: Coroutine[Any, Any, None]) -> None:
-    """Run until it ends, by uvloop's event loop where it is installed: searches then wait less for HTTP."""
-    try:
-        import uvloop  # not for Windows
-    except ImportError:
-        asyncio.run(serving)
-    else:
-        uvloop.run(serving)
 
 
 class _Timed(H11Protocol):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import PROTECTED, DecodingConfig
+from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection, Sight, joined_spans
 from nmt.decoding.translator import TranslationOptions, Translator
@@ -239,6 +240,21 @@ def test_what_is_in_capitals(translator: Translator, line: str, is_so: bool) -> 
     assert sight.seen(line, 0, len(line), sight.found(line)).in_capitals == is_so
 
 
+def test_capitals_that_a_vocabulary_has(tmp_path: Path) -> None:
+    """Of a text in small letters it has none, and of a word perhaps one form alone."""
+    (tmp_path / "words").write_text("two\nmen\nrun\nParis\n", encoding="utf-8")
+    sight = Sight(Subwords.of_vocabulary(tmp_path / "words"), Protection(["placeholders"]))
+    line = "TWO MEN RUN TO PARIS"
+    assert sight.seen(line, 0, len(line), sight.found(line)).text == "two men run to Paris"
+
+
+@pytest.mark.parametrize(("line", "expected"), [("two Ctrl☃X dogs", "Ctrl☃X"), ("two dogs☃cats run", "☃")])
+def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: str) -> None:
+    """The rest of the name is kept with it, but not that of words."""
+    [(_, [[segment]])] = translator.read([line], TranslationOptions())
+    assert [line[slice(*span)] for span in segment.seen.kept] == [expected]
+
+
 def texts(translator: Translator, *lines: str, **options: object) -> list[str]:
     return [best.text for best, *_ in translator.translate(lines, TranslationOptions(**options))]  # type: ignore[arg-type]
 
@@ -259,7 +275,7 @@ def test_what_the_model_sees_is_the_rest(translator: Translator) -> None:
 
 def test_capitals(translator: Translator) -> None:
     """A sentence of them is translated as one in small letters, and written in capitals; an abbreviation is a word."""
-    small, capitals = texts(translator, "Two men are reading", "TWO MEN ARE READING {Name}")
+    small, capitals = texts(translator, "two men are reading", "TWO MEN ARE READING {Name}")
     assert capitals.removesuffix(" {Name}").replace("{Name} ", "") == small.upper()
     assert texts(translator, "NASA") == texts(translator, "NASA", protect=["placeholders"])
 

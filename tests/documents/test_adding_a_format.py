@@ -14,7 +14,7 @@ READER = '''
 class Numbered:
     """Lines that begin with a number and a tab, which stays."""
 
-    is_marked = False
+    is_marked, language = False, None
 
     def __init__(self, text: str) -> None:
         self._rows = [line.split("\\t") for line in text.splitlines()]

@@ -8,10 +8,13 @@ from nmt.config.schema import Config
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from nmt.documents.document import read_document, translate_document
+from nmt.documents.formats import Format
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
-from nmt.serving.limits import Pair
+from nmt.serving.answers import answer_to
+from nmt.serving.limits import Limits, Pair
 from nmt.serving.models import Served
+from nmt.serving.requests import read_request
 from tests.known_model import save_known_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
@@ -97,11 +100,51 @@ FROM_CHINESE = (["老狗喜欢我猫"], ["x", "y", "z", "w"], [(4, 0), (0, 1), (
 def test_into_a_script_without_spaces(tmp_path: Path, html: str, expected: str) -> None:
     translator = known(tmp_path, *TO_CHINESE)
     assert translate_document(translator, html, format="html") == expected
+    assert served(translator, html, "html") == expected
+
+
+def served(translator: Translator, text: str, form: Format) -> object:
+    """What the server answers."""
     pair = Pair("en", "de")
-    served = Served({pair: translator}, {pair: TranslationOptions(split_sentences="en")})
-    document = read_document(html, format="html")
-    answers = served.translate(document.lines, served.kind(pair, alignments=True))
-    assert document.written([best for best, *_ in answers]) == expected
+    models = Served({pair: translator}, {pair: TranslationOptions(split_sentences="en")})
+    fields = {"q": text, "source": "en", "target": "de", "format": form}
+    request = read_request(fields, models, Limits(), None)
+    lines = [line for document in request.documents for line in document.lines]
+    return answer_to(request, models.translate(lines, request.kind))["translatedText"]
+
+
+LINE = "Today <b>our men</b> can dance ."
+ENTRY = "<source>Today our men</source>"
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "stated"),
+    [
+        ("text", "Today our men\r\n\ncan dance .\n{}", ""),
+        ("html", f"{{}}<body><p lang='en'>{LINE}", "<html lang='{}'>"),
+        ("html", f"{{}}<body><p lang='en'>{LINE}", '<html xml:lang="{}" lang="{}">'),
+        ("ttml", f"{{}}<p begin='1s' end='2s' xml:lang='en'>{LINE}</p></tt>", "<tt xmlns='' xml:lang='{}'>"),
+        ("po", f'msgid ""\nmsgstr ""\n{{}}\nmsgid "{LINE}"\nmsgstr ""\n', '"Language: {}\\n"\n'),
+        (
+            "ts",
+            f"{{}}<context><name>a</name><message>{ENTRY}<translation/></message></context></TS>",
+            '<TS version="2.1" language="{}">',
+        ),
+        (
+            "xliff",
+            f'<xliff version="1.2">{{}}<body><trans-unit id="1">{ENTRY}</trans-unit></body></file></xliff>',
+            '<file source-language="en" target-language="{}" original="a" datatype="x">',
+        ),
+    ],
+)
+def test_a_document_and_the_server(translator: Translator, form: Format, text: str, stated: str) -> None:
+    """It says in translation which language it is in, but not of its parts; and the server writes the same."""
+    text = text.format(stated.replace("{}", "en-US"))
+    written = translate_document(translator, text, format=form)
+    assert "Heute" in written
+    assert stated.replace("{}", "de") in written
+    assert ("='en'>" in written) == ("='en'>" in text)
+    assert served(translator, text, form) == written
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,6 @@ def test_white_space_inside_of_a_tag_is_all_that_there_is() -> None:
     [
         ("ne mange pas", [(1, 0), (0, 1), (1, 2)], "<b>ne mange pas</b>"),  # two of its words around another
         ("N x y z N", [(1, 0), (0, 1), (0, 2), (0, 3), (1, 4)], "<b>N</b> x y z N"),  # a stray link
-        ("x N y", [(1, 1)], "x <b>N y</b>"),  # y is aligned with nothing, and at the edge
         ("v w x y", [], "v w <b>x y</b>"),  # in proportion
         ("v w", [(0, 0), (0, 1)], "v w<b></b>"),  # nothing is aligned with it
         ("", [], "<b></b>"),

@@ -166,9 +166,21 @@ def test_json_has_its_numbers_its_indentation_and_its_keys() -> None:
     assert written.startswith('{\n  "a.b": "X",\n')
 
 
+def test_json_has_numbers_that_it_can_write() -> None:
+    with pytest.raises(UserError, match=r"^a: cannot be read as json \(Out of range float values"):
+        Messages('{"a": "b", "c": 1e400}', name="a", form="json")
+
+
 @pytest.mark.parametrize("text", ["[]", '{"a": {}}', "42", '"a"'])
 def test_json_without_texts_is_written_as_it_is(text: str) -> None:
     assert json.loads(Messages(text, name="", form="json").written([])) == json.loads(text)
+
+
+def test_blank_lines_of_properties_stay() -> None:
+    text = "# dogs\n\na=x\n\nb=y\n\n\n# cats\nc=z\n"
+    assert translated(Messages(text, name="", form="properties"), in_order) == text.replace("=x", "=X").replace(
+        "=y", "=Y"
+    ).replace("=z", "=Z")
 
 
 @pytest.mark.parametrize("text", ["a = dog \\\n  runs\n", "a : dog é\n"])

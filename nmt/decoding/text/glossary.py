@@ -10,14 +10,15 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import regex
+
 from nmt.data.corpus import LONGEST_LINE, read_lines
+from nmt.data.words import ALONE
 from nmt.decoding.text.languages import CODE, code_of
-from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
 
 Words = tuple[str, ...]
@@ -27,6 +28,9 @@ _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = ({"source", "source term", "term"}, {"target", "target term", "translation"})  # as headers call them
 _SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_HIDDEN = regex.compile(r"\p{Cf}")
+# A zero-width space allows a line break, as a space does; what else is hidden is a part of the word that it is in
+_WORD = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|[^\s\u200b]")
 
 
 class Occurrence(NamedTuple):
@@ -210,9 +214,6 @@ def count_words(phrase: str, text: str) -> int:
     return sum(several[place : place + len(words)] == words for place in range(len(several)))
 
 
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
-
-
 class _Word(NamedTuple):
     """A word, or what stands between words besides white space, and its characters [start, stop) in the text."""
 
@@ -226,27 +227,10 @@ def _words(text: str) -> Iterator[_Word]:
 
     Of scripts without spaces every character is a word.
     """
-    if text.isascii():  # as below, and ten times as fast
-        yield from (_Word(match[0], *match.span()) for match in _ASCII_WORD.finditer(text))
-        return
-    start = 0
-    for kind, characters in groupby(text, _kind):
-        together = "".join(characters)
-        if kind == "word":
-            seen = "".join(character for character in together if unicodedata.category(character) != "Cf")
-            if seen:
-                yield _Word(unicodedata.normalize("NFC", seen), start, start + len(together))
-        elif kind == "single":
-            yield from (_Word(character, place, place + 1) for place, character in enumerate(together, start))
-        start += len(together)
-
-
-@lru_cache(maxsize=1 << 16)
-def _kind(character: str) -> str:
-    if character.isspace() or character == "\u200b":  # which allows a line break, as a space does
-        return "space"
-    is_hidden = unicodedata.category(character) == "Cf"  # which is a part of the word that it is in
-    return "word" if is_hidden or in_word(character) else "single"
+    for match in _WORD.finditer(text):
+        seen = match[0] if match[0].isascii() else unicodedata.normalize("NFC", _HIDDEN.sub("", match[0]))
+        if seen:
+            yield _Word(seen, *match.span())
 
 
 def _folded_as_turkish(word: str) -> str:

@@ -27,8 +27,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import regex
@@ -44,9 +43,10 @@ Range = tuple[int, int]  # [start, stop)
 DECAY, NEIGHBORS = 0.5, 8
 """A word crosses a mark without words that attends to one on its other side in the source. It costs the square of its
 attention, so that what it glances at hardly counts, times DECAY for each word between, of NEIGHBORS words."""
-TENSION = 4.0
+TENSION, ORDER = 4.0, 1.0
 """How much more a word attends to that of equal words which is in a like position: by e^4, if the other one is at the
-other end of its sentence. It is the prior of Dyer, Chahuneau & Smith (2013), section 2, with their value."""
+other end of its sentence. It is the prior of Dyer, Chahuneau & Smith (2013), section 2, with their value. And by e for
+each of them that comes between, where the translation has as many."""
 MOST_PARTS = 40
 """Letters between signs of a word that are looked at, so that time is in proportion to the length of a line."""
 FOLLOWING, SENTENCE = 1.5, 1.5
@@ -56,7 +56,7 @@ _ATOM = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}])+|\S"
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
 _QUOTES = "\"'`´„‚"
 _FULL_STOPS = "。｡।॥።։۔"
-_ENDS = frozenset(ENDS)
+_ENDS, _ELLIPSIS = frozenset(ENDS), "..."
 
 
 class Mark(NamedTuple):
@@ -196,8 +196,7 @@ class _Attention:
             if not apart or ours[word] == theirs[place]:
                 rows[place][word] = weight
         near, far = (_positions(of_words if apart else [0] * len(of_words)) for of_words in (ours, theirs))
-        names = [self.source.spelled(self.source.core(word) or atoms) for word, atoms in enumerate(self.source.words)]
-        rows = [_in_position(row, names, near, position) for row, position in zip(rows, far, strict=True)]
+        _tell_apart(rows, self._equal_words(ours if apart else [0] * len(ours)), near, far)
         alike = self._unchanged(rows)
         if moved := self._cuts_of_unchanged(alike, cuts):
             self.target = _Atoms(translation, moved)
@@ -213,6 +212,13 @@ class _Attention:
             if attended is not None and atom is not None and not self.totals[atom]:
                 self._link(attended, atom, 1.0)  # the period of a sentence, behind any word
         self.before = [0.0, *accumulate(self.totals)]
+
+    def _equal_words(self, sentences: Sequence[int]) -> list[list[int]]:
+        """The words of the source that a sentence has several times, each time."""
+        equal: dict[tuple[int, str], list[int]] = {}
+        for word, (atoms, sentence) in enumerate(zip(self.source.words, sentences, strict=True)):
+            equal.setdefault((sentence, self.source.spelled(self.source.core(word) or atoms)), []).append(word)
+        return [words for words in equal.values() if len(words) > 1]
 
     def _ends(self, atoms: _Atoms) -> list[int | None]:
         """The mark at the end of each sentence; None where there is none."""
@@ -262,17 +268,21 @@ class _Attention:
                 self._link(attended, atom, 1.0)
         apart = target.words[place][0] if not ours else 0
         is_glued = not ours and apart > 0 and target.spans[apart - 1][1] == target.spans[apart][0]
-        for atom in () if is_whole or is_glued else target.letters(place) or target.words[place]:
-            for word, weight in row.items():
-                for part, share in source.shares(word):
-                    self._link(part, atom, weight * share)
+        atoms = [] if is_whole or is_glued else target.letters(place) or [*target.words[place]]
         signs = [atom for atom in source.words[best] if source.signs[atom] and not (is_whole and atom in theirs)]
         for atom in target.words[place]:
             if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
-                same = next((other for other in signs if source.signs[other] == target.signs[atom]), None)
+                sought = target.signs[atom], atom in ours  # inside the word, or around it
+                same = next((other for other in signs if (source.signs[other], other in theirs) == sought), None)
                 if same is not None:
                     signs.remove(same)
                     self._link(same, atom, 1.0)
+                elif target.signs[atom] == _ELLIPSIS and ours:  # of a name, as in "Save as…"
+                    atoms.append(atom)
+        for atom in atoms:
+            for word, weight in row.items():
+                for part, share in source.shares(word):
+                    self._link(part, atom, weight * share)
 
     def _link(self, attended: int, atom: int, weight: float) -> None:
         self.by_source[attended].append((atom, weight))
@@ -293,20 +303,32 @@ def _positions(sentences: Sequence[int]) -> list[float]:
     return [(place - starts[sentence] + 0.5) / counts[sentence] for place, sentence in enumerate(sentences)]
 
 
-def _in_position(
-    row: dict[int, float], names: Sequence[str], near: Sequence[float], position: float
-) -> dict[int, float]:
-    """The row with more weight for that of equal words which is near the position, and less for the others of them."""
-    equal: dict[str, list[int]] = {}
-    for word in row:
-        equal.setdefault(names[word], []).append(word)
-    moved = dict(row)
-    for words in equal.values():
-        if len(words) > 1:
-            weights = [row[word] * math.exp(-TENSION * abs(near[word] - position)) for word in words]
-            scale = sum(row[word] for word in words) / sum(weights)
-            moved |= {word: weight * scale for word, weight in zip(words, weights, strict=True)}
-    return moved
+def _tell_apart(
+    rows: Sequence[dict[int, float]], equal: Sequence[Sequence[int]], near: Sequence[float], far: Sequence[float]
+) -> None:
+    """Move the attention to `equal` words to that one in a like position, as words that know no positions cannot.
+
+    Where as many words attend to them more than to all others, their order counts as well.
+    """
+    group = {word: (number, order) for number, words in enumerate(equal) for order, word in enumerate(words)}
+    meaning: list[list[int]] = [[] for _ in equal]  # the words that attend most to those of each group
+    for place, row in enumerate(rows):
+        sums = Counter[int]()
+        for word in row.keys() & group.keys():
+            sums[group[word][0]] += row[word]
+        for number, weight in sums.items():
+            if 2 * weight > sum(row.values()):
+                meaning[number].append(place)
+    for number, places in enumerate(meaning):
+        tension = ORDER if len(equal[number]) == len(places) else 0.0
+        for order, place in enumerate(places):
+            row, moved = rows[place], dict[int, float]()
+            for word in row:
+                if word in group and group[word][0] == number:
+                    behind = tension * min(abs(group[word][1] - order), NEIGHBORS)
+                    moved[word] = row[word] * math.exp(-TENSION * abs(near[word] - far[place]) - behind)
+            scale = sum(row[word] for word in moved) / sum(moved.values())
+            row |= {word: weight * scale for word, weight in moved.items()}
 
 
 def _is_literal(word: str) -> bool:
@@ -381,7 +403,7 @@ class _Placing:
         }
         for child in sorted(inside, key=lambda child: (-sizes[child], child)):
             if (run := self._best_run(node, inside[child], replaces=self.marks[child].instead is not None)) is not None:
-                self._hold(child, self._with_edges(child, node, run))
+                self._hold(child, run)
 
     def _hold(self, child: int, run: Range) -> None:
         start, stop = self.ranges[child] = run
@@ -410,23 +432,6 @@ class _Placing:
             most = max(inside if replaces else free, key=lambda atom: inside[atom], default=None)
             best_run = None if most is None or self.holder[most] != node else (most, most + 1)
         return best_run
-
-    def _with_edges(self, child: int, node: int, run: Range) -> Range:
-        """The run, and words beside it that attend to nothing, where the child has the node's first or last word."""
-        (start, stop), (first, last) = run, self.ranges[node]
-        signs, inner, outer = self.source.signs, self.enclosed[child], self.enclosed[node]
-        if all(signs[outer[0] : inner[0]]):
-            start = min(takewhile(partial(self._is_idle, node), range(start - 1, first - 1, -1)), default=start)
-        if all(signs[inner[1] : outer[1]]):
-            stop = max(takewhile(partial(self._is_idle, node), range(stop, last)), default=stop - 1) + 1
-        while start < run[0] and self.target.signs[start]:
-            start += 1
-        while stop > run[1] and self.target.signs[stop - 1]:
-            stop -= 1
-        return start, stop
-
-    def _is_idle(self, node: int, atom: int) -> bool:
-        return not self.attention.totals[atom] and self.holder[atom] == node
 
     def _place(self, node: int, mark: Mark) -> int:
         """The place, in characters, for a mark without words: where the words around it are translated.

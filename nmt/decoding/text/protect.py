@@ -65,6 +65,7 @@ _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
 _NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
+_NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
@@ -283,7 +284,9 @@ class Sight:
         found: list[Span] = []
         for start, stop in pieces:
             if not (found and stop <= found[-1][1]):
-                found.append(_grown(seen.text, start, stop, with_words=bool(_WORD.search(seen.text, start, stop))))
+                in_name = seen.text[start - 1 : start].isalnum() and _NAME_GOES_ON.match(seen.text, stop)  # Ctrl+X
+                with_words = in_name or _WORD.search(seen.text, start, stop)
+                found.append(_grown(seen.text, start, stop, with_words=bool(with_words)))
         return [seen.span(*span) for span in found]
 
     def unknown_pieces(self, seen: Seen, ids: Sequence[int]) -> list[Span]:
@@ -336,7 +339,8 @@ class Sight:
     def _as_sentence(self, text: str) -> str:
         """A sentence that is written in capitals as it would be otherwise, with as many characters.
 
-        Of a word in lower case, and with a capital, the one is taken that the vocabulary spells with fewer pieces.
+        Of a word in lower case, and with a capital, the one is taken that the vocabulary has pieces for, and that it
+        spells with fewer; the first one has a capital unless the vocabulary has none.
         """
 
         def usual(match: regex.Match[str]) -> str:
@@ -344,8 +348,8 @@ class Sight:
                 return match[0]
             lower = "".join(map(_lower, match[0]))
             title = match[0][0] + lower[1:]
-            pieces = [len(self.subwords.encode(word)) for word in (lower, title)]
-            return title if not match.start() or pieces[1] < pieces[0] else lower
+            ranks = {word: (UNKNOWN in (ids := self.subwords.encode(word)), len(ids)) for word in (lower, title)}
+            return min((lower, title), key=lambda word: ranks[word]) if match.start() or ranks[title][0] else title
 
         symbols = [rf"(?<!\S){regex.escape(symbol)}(?!\S)" for symbol in self.subwords.symbols]
         return regex.sub("|".join([*symbols, _LETTERS.pattern]), usual, text)

@@ -8,24 +8,22 @@ that are written without spaces have no such end of a word.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import regex
 import torch
 from torch import Tensor
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.data.words import UNKNOWN_MARK, parts_of_line
+from nmt.data.words import ALONE, UNKNOWN_MARK, parts_of_line
 from nmt.decoding.search.phrases import left_after
 from nmt.errors import counted
 from nmt.symbols import UNKNOWN
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
-_WITHOUT_SPACES = frozenset(
-    ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
-)  # the first words of the Unicode names of their characters
+_WORD = regex.compile(rf"(?![{ALONE}\u3100-\u312f\u31a0-\u31bf\uff66-\uff9f])[\p{{L}}\p{{M}}\p{{N}}]")
 
 
 class Required(NamedTuple):
@@ -92,10 +90,7 @@ def word_continuations(target: Subwords) -> Tensor:
 
 def in_word(character: str) -> bool:
     """Whether it is a letter, a digit or a mark of a script whose words are separated by spaces; "" is nothing."""
-    if not character:
-        return False
-    script = unicodedata.name(character, "").partition(" ")[0]
-    return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
+    return _WORD.match(character) is not None
 
 
 def as_given(text: str, prefix: Required, target: Subwords) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.data.words import Span
-from nmt.decoding.text.marks import atoms_of
+from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.protect import Seen, overlaps
 from nmt.decoding.text.required import Required, in_word
 from nmt.decoding.text.sentences import ENDS, Sentence, sentences_of, spaces_around
@@ -131,15 +131,9 @@ def divided_phrases(phrases: Sequence[Required], texts: Sequence[str]) -> list[l
     Nothing says where others belong, so the first segment has them.
     """
     divided: list[list[Required]] = [[] for _ in texts or [""]]
-    sources = [_as_words(text) for text in texts] if len(texts) > 1 else []
     for phrase in phrases:
-        words = _as_words(phrase.text)
-        divided[next((place for place, source in enumerate(sources) if words in source), 0)].append(phrase)
+        divided[next((place for place, text in enumerate(texts) if count_words(phrase.text, text)), 0)].append(phrase)
     return divided
-
-
-def _as_words(text: str) -> str:
-    return f" {' '.join(text[start:stop] for start, stop in atoms_of(text)).casefold()} "
 
 
 def segment(pieces: Sequence[str], longest: int, within: Container[int] = ()) -> list[slice]:

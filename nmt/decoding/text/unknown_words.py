@@ -7,13 +7,16 @@ weights come from forced decoding of the translation, as for alignments. It know
 files. In scripts without spaces a word is a single character, so that a sentence in one is not replaced as a whole.
 """
 
-import unicodedata
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from typing import Any
+
+import regex
 
 from nmt.data.words import UNKNOWN_MARK
 from nmt.decoding.text.alignment import SoftAlignment, places_of
 from nmt.decoding.text.marks import Mark
+
+_PARTS = regex.compile(r"(?s)(\p{P}*)(.*?)(\p{P}*)")
 
 
 def replacements(
@@ -56,18 +59,12 @@ def _replaced(unknown: str, word: str, dictionary: Mapping[str, str]) -> str:
     return f"{own_before or before}{core}{own_after or after}"
 
 
+def _parts(word: str) -> tuple[str | Any, ...]:
+    """The word between the punctuation before it and after it."""
+    match = _PARTS.fullmatch(word)
+    return match.groups() if match else ("", word, "")
+
+
 def _looked_up(word: str, dictionary: Mapping[str, str]) -> str | None:
     translation = dictionary.get(word, dictionary.get(word.lower()))
     return None if translation is None else " ".join(translation.split())
-
-
-def _parts(word: str) -> tuple[str, str, str]:
-    """The word between the punctuation before it and after it."""
-    before = "".join(takewhile(_is_punctuation, word))
-    core = word[len(before) :]
-    after = "".join(takewhile(_is_punctuation, reversed(core)))[::-1]
-    return before, core.removesuffix(after), after
-
-
-def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character).startswith("P")

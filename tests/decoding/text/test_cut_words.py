@@ -74,7 +74,7 @@ def test_an_unknown_word_at_the_end_of_a_prefix(joiner: str) -> None:
 
 
 def test_constraints_are_refused(translator: Translator) -> None:
-    with pytest.raises(UserError, match=r"constraints do not go with .* \(subwords\.joiner: '@@'\)"):
+    with pytest.raises(UserError, match=r"`constraints` do not go with .* \(subwords\.joiner: '@@'\)"):
         translator.translate(["a dog"], constraints=["dog"])
 
 

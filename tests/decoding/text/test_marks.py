@@ -39,6 +39,8 @@ def with_tags(source: str, target: str, links: list[Weighted] | None = None) -> 
     [
         ("Press <b>Cancel</b>", "Drücke Abbrechen.", "Drücke <b>Abbrechen</b>."),  # no period that it has not
         ("Press <b>Cancel.</b>", "Drücke Abbrechen.", "Drücke <b>Abbrechen.</b>"),
+        ("Press <b>Save as</b>.", "Drücke Sichern als….", "Drücke <b>Sichern als…</b>."),  # which is of the name
+        ("a <b>dog</b>…", "ein Hund…", "ein <b>Hund</b>…"),
         ("Say <b>“no”</b>, Ann", "Sag „nein“, Anna", "Sag <b>„nein“</b>, Anna"),
         ("Press <b>Ctrl</b>+<b>X</b>", "Drücke Strg+X.", "Drücke <b>Strg</b>+<b>X</b>."),
         ("c<sub>1</sub>x<sup>n</sup> is", "c1xn ist", "c<sub>1</sub>x<sup>n</sup> ist"),
@@ -61,7 +63,7 @@ def test_attention_is_added_up() -> None:
 
 def test_sentences_go_with_sentences_where_there_are_as_many() -> None:
     """Whatever words attend to; the period of one belongs to it."""
-    links = [(3, 0, 1.0), (1, 1, 1.0), (0, 2, 0.6), (2, 2, 0.4), (0, 3, 1.0)]
+    links = [(3, 0, 0.9), (0, 0, 0.1), (1, 1, 1.0), (0, 2, 0.6), (2, 2, 0.4), (0, 3, 1.0)]
     assert with_tags("<b>One two.</b> Three four", "Eins zwei. Drei vier", links) == "<b>Eins zwei.</b> Drei vier"
 
 
@@ -70,6 +72,14 @@ def test_of_equal_words_that_in_a_like_position(source: str, expected: str) -> N
     """Where attention does not tell them apart, as with links of words that know nothing of positions."""
     links = [(0, 0, 0.5), (2, 0, 0.5), (1, 1, 1.0), (0, 2, 0.5), (2, 2, 0.5)]
     assert with_tags(source, "A X A", links) == expected
+
+
+def test_equal_words_in_their_order() -> None:
+    """However near to each other; the last one attends to the first as much as to that which it is."""
+    source = "s t u v w a and b <b>and c</b> and d"
+    links = [(place, place, 1.0) for place in range(12) if place not in (6, 8, 10)]
+    links += [(word, place, 0.33) for word in (6, 8, 10) for place in (6, 8, 10)]
+    assert with_tags(source, "S T U V W A und B und C und D", links) == "S T U V W A und B <b>und C</b> und D"
 
 
 def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
@@ -92,6 +102,12 @@ def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
 )
 def test_where_a_mark_without_words_stands(source: str, target: str, expected: str) -> None:
     assert with_tags(source, target) == expected
+
+
+def test_it_is_not_behind_the_last_period() -> None:
+    """Also where the word with the period attends to one with another inside."""
+    links = [(0, 0, 1.0), (1, 1, 0.5), (1, 2, 0.9), (1, 3, 0.9)]
+    assert with_tags("a ASP.NET and <x/> at b.", "A mit der Sache.", links) == "A mit der Sache <x/>."
 
 
 def test_it_stands_where_its_neighbors_are_not_the_rest_of_the_line() -> None:
