@@ -313,9 +313,9 @@ def _tell_apart(
     group = {word: (number, order) for number, words in enumerate(equal) for order, word in enumerate(words)}
     meaning: list[list[int]] = [[] for _ in equal]  # the words that attend most to those of each group
     for place, row in enumerate(rows):
-        sums = Counter[int]()
+        sums: dict[int, float] = {}
         for word in row.keys() & group.keys():
-            sums[group[word][0]] += row[word]
+            sums[group[word][0]] = sums.get(group[word][0], 0.0) + row[word]
         for number, weight in sums.items():
             if 2 * weight > sum(row.values()):
                 meaning[number].append(place)
