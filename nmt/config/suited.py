@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from nmt.config.yaml_text import KeyPath, read_yaml, write_yaml
+from nmt.symbols import PIECES
 
 TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_settings` names the sources
     0: {
@@ -32,7 +33,7 @@ MEASURED = {  # pairs that a model was trained on: what they are, and how it sco
     10_000: "sentences of news (BLEU 3.8, of little use)",
     29_000: "image captions (BLEU 39.3)",
 }
-PIECES = {"sentences": "bpe", "words": "char", "characters": "word"}
+TYPES = {"sentences": "bpe", "words": "char", "characters": "word"}
 METRICS = {"sentences": "bleu", "words": "accuracy", "characters": "accuracy"}
 
 
@@ -48,13 +49,13 @@ def suited_settings(
     Args:
         pairs: of the training text.
         units: what its lines are; see `nmt.data.cleaning.Usual`.
-        words: different ones in it, since there cannot be many more pieces.
+        words: different ones in it, since there cannot be many more pieces; the symbols are among these, too.
         tokenize: what the validation BLEU takes for words.
     """
     row = TABLE[max(least for least in TABLE if least <= pairs)]
-    size = min(row["subwords.size"], max(words, 100))
+    size = min(row["subwords.size"], max(words + len(PIECES), 100))
     return row | {
-        "subwords.type": PIECES[units],
+        "subwords.type": TYPES[units],
         "subwords.size": size,
         "training.early_stopping.metric": METRICS[units],
         "training.validation.metric": METRICS[units],

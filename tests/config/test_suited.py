@@ -32,5 +32,5 @@ def test_settings_change_with_size_and_words() -> None:
     few, more, many = (
         suited_settings(pairs, units="sentences", words=5000, tokenize="13a") for pairs in (9_999, 10_000, 1_000_000)
     )
-    assert (few["subwords.size"], more["subwords.size"], many["subwords.size"]) == (2000, 4000, 5000)
+    assert (few["subwords.size"], more["subwords.size"], many["subwords.size"]) == (2000, 4000, 5004)
     assert suited_settings(300, units="words", words=50, tokenize="char")["subwords.size"] == 100
