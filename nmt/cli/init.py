@@ -81,7 +81,7 @@ def _init(options: argparse.Namespace) -> None:
     say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
     tried = [*_tried(options.output / CONFIGURATION)]
     with open(options.output / REPORT, "a", encoding="utf-8") as file:
-        file.write("".join(f"{line}\n" for line in tried))
+        file.write("".join(f"{line}\n" for line in ("", "nmt-train --dry-run says:", *tried)))
     say(f"{tried[-1]}\n")
 
 

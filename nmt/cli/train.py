@@ -95,6 +95,7 @@ class _ListConfigs(argparse.Action):
         width = max(map(len, files))
         lines = [f"{name:{width}}  {description(path)}" for name, path in files.items()]
         lines += ["", f"Each is a file with comments: {next(iter(files.values())).parent}"]
+        lines.append("For text of your own, nmt-init writes one that suits its size and kind.")
         if value is None:
             lines.append(f"{PROGRAM} --list-configs all lists {len(examples()) - len(files)} recipes of research, too.")
         say("".join(f"{line}\n" for line in lines))

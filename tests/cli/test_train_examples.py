@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import synthetic, train
+from nmt.cli import train
 from nmt.config import load_config
 from nmt.examples import data, description, examples
-from tests.conftest import ROOT
+from tests.conftest import ROOT, make_synthetic_corpus
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_headers_have_a_description_and_data(path: Path) -> None:
 
 
 def test_an_example_reads_and_writes_in_the_current_folder(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert synthetic.main(["--train", "200", "--valid", "5", "--test", "1"]) == 0
+    make_synthetic_corpus(Path("data/synthetic"), train=200, valid=5, test=1)
     sizes = [f"model.{key}=8" for key in ("embedding_size", "encoder.hidden_size", "decoder.hidden_size")]
     changes = [part for value in ("training.max_updates=1", "subwords.size=100", *sizes) for part in ("--set", value)]
     assert train.main(["--config", "demo", *changes, "--device", "cpu"]) == 0
@@ -75,7 +75,7 @@ def test_without_its_data_an_example_says_what_makes_them(capsys: pytest.Capture
 def test_of_an_example_with_data_the_file_is_named_that_is_not_there(
     capsys: pytest.CaptureFixture[str], elsewhere: Path
 ) -> None:
-    assert synthetic.main(["--train", "2", "--valid", "1", "--test", "1"]) == 0
+    make_synthetic_corpus(Path("data/synthetic"), train=2, valid=1, test=1)
     capsys.readouterr()
     (elsewhere / "data" / "synthetic" / "valid.de").unlink()
     (line,) = errors(capsys, "--config", "demo").splitlines()
