@@ -33,10 +33,10 @@ _TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  
 _UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 _NAME = r"(?:quot|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);"
 _ESCAPED = re.compile(rf"\w&(?:{_NAME}|apos;\w)|&{_NAME}\w")
-# Hiragana, Han; Thai, Lao, Tibetan, Burmese, Khmer; and katakana, of which a whole word counts as one letter
-_SIGNS, _KATAKANA = "\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\u0e00-\u109f\u1780-\u17ff", "\u30a0-\u30ff"
-_UNSPACED = re.compile(f"[{_SIGNS}]|[{_KATAKANA}]+")
-_SPACES = re.compile(rf"(?<=[{_SIGNS}{_KATAKANA}])\s+(?=[{_SIGNS}{_KATAKANA}])")  # between two of these
+# The letters of scripts without spaces: Thai to Tibetan and Burmese, Khmer, kana, Han
+UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = re.compile(f"[\u30a0-\u30ff]+|[{UNSPACED}]")  # a whole word of katakana counts as one letter
+_SPACES = re.compile(rf"(?<=[{UNSPACED}])\s+(?=[{UNSPACED}])")  # between two of these
 _HANGUL = re.compile("[\uac00-\ud7a3]")  # Korean, which has spaces, also between words in Han
 _LETTERS = re.compile(r"[^\W\d_]")
 _MOST = 10  # of these to a space, in a line that is cut into words

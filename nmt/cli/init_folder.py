@@ -3,7 +3,6 @@
 All imports stand at the top: a signal during one ends the process at once, and the unfinished folder would stay.
 """
 
-import multiprocessing.synchronize  # noqa: F401 - which tqdm imports where it begins
 import re
 import sys
 import warnings
@@ -78,6 +77,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
     The lines that begin with a space need not be printed. `training`: the command that trains.
     """
+    tqdm.get_lock()  # for which it imports
     output = folder.resolve()
     endings = languages if languages[0] != languages[1] else ("source", "target")
     with failing_as(str(folder)):

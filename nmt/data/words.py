@@ -12,14 +12,12 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
+from nmt.text_form import UNSPACED
 
 Span = tuple[int, int]  # characters [start, stop)
 
-# Scripts without spaces: Thai to Tibetan, Burmese, Khmer, kana, Han and their punctuation
-ALONE = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff"
-)
+# With the punctuation of kana and Han
+ALONE = f"{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"
 _ALONE = re.compile(f"[{ALONE}]")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before

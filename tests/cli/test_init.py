@@ -282,13 +282,17 @@ IMPORTS = """
 import sys
 from nmt.cli import init, init_folder
 
-def watched(*arguments, write=init_folder.write_folder):
-    before = set(sys.modules)
-    report = write(*arguments)
-    print(sorted(set(sys.modules) - before))
-    sys.exit()
+class Watched(init_folder.TemporaryDirectory):
+    def __enter__(self):
+        self.before = set(sys.modules)
+        return super().__enter__()
 
-init_folder.write_folder = watched
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        print(sorted(set(sys.modules) - self.before))
+        sys.exit()
+
+init_folder.TemporaryDirectory = Watched
 init.main(sys.argv[1:])
 """
 
