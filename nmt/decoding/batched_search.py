@@ -121,7 +121,8 @@ class Search:
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids.tolist())}
                 continuing, segments = continuing[columns.ids], [_in_columns(segment, places) for segment in segments]
-        longest = [longest_translation(length, self.decoding) for length in lengths.tolist()]
+        sizes = zip(segments, lengths.tolist(), strict=True)
+        longest = [longest_translation(length, self.decoding) + len(segment.required) for segment, length in sizes]
         limits = torch.tensor(longest, device=self.device)
         supplement = None
         if self.decoding.coverage_penalty and self.options.sampling is None:

@@ -11,13 +11,9 @@ from functools import cached_property
 from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
-from torch import Tensor
-
-from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.data.words import Span
-from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
@@ -80,12 +76,10 @@ class Reader:
     vocabularies: Vocabularies
     longest_segment: int  # pieces
     languages: Languages
-    decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
     sight: Sight  # what the model sees of a sentence
     doubts: Doubts
     longest_trained: int | None = None  # pieces of a line; None: not known
-    continuing: Tensor | None = None  # the pieces that make a word longer; None: nothing is required
     forbidden: Forbidden | None = None
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
@@ -147,8 +141,7 @@ class Reader:
                 problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {name}")
         having, spaces = list(segments), spaces_around(beginning, text)
         for index, (part, contained) in enumerate(shares):
-            longest = longest_translation(len(segments[index].source) + 1, self.decoding)
-            problems += impossible(part, contained, self.continuing, line=name, longest=longest)
+            problems += impossible(part, contained, line=name)
             space = spaces[index + 1] if part.ends else segments[index].space
             seen = segments[index].seen._replace(in_capitals=False)  # as the user writes
             having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space, seen=seen)

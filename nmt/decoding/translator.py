@@ -335,7 +335,6 @@ class Translator:
             vocabularies=self.vocabularies,
             longest_segment=self.longest_segment,
             languages=self.languages,
-            decoding=decoding,
             options=options,
             sight=Sight(
                 self.vocabularies.source,
@@ -345,7 +344,6 @@ class Translator:
             ),
             doubts=doubts or Doubts(),
             longest_trained=self.longest_trained,
-            continuing=self._continuing_for(prefixes, constraints),
             forbidden=self._forbidden(options),
             numbered=first is not None,
         )

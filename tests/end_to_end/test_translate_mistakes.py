@@ -175,11 +175,11 @@ def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "required", "expected"),
     [
-        ("--prefix", "a dog runs across the green field . " * 9, "the prefix of line 89"),
-        ("--constraints", "two men\ta dog\t" + "across the green field " * 9, "the constraints of line 89 need"),
+        ("--prefix", "\u2581", "the prefix '\u2581' of line 89 cannot"),
+        ("--constraints", "two men\tЖ", "the constraint 'Ж' of line 89 cannot"),
     ],
 )
-def test_more_than_fits_into_the_longest_translation(
+def test_what_no_translation_can_have(
     folder: Path,
     model: Path,
     option: str,

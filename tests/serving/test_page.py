@@ -76,13 +76,13 @@ def shades(browser: Browser) -> list[bool]:
 
 def test_the_page(browser: Browser) -> None:
     picture(browser, "empty")
-    browser.type("#source", "stop the <b>tap</b>\nnow .")
-    browser.until(f"{TARGET} == 'pots eht >b/<pat>b<\\nwon .'")
+    browser.type("#source", "stop the <b>tap</b>\nnow .\n")
+    browser.until(f"{TARGET} == 'pots eht >b/<pat>b<\\nwon .\\n'")
     assert browser.run("return document.querySelector('#target').querySelectorAll('b').length") == 0
     alternatives = browser.run(
         "return [...document.querySelectorAll('#alternatives li')].map((one) => one.textContent)"
     )
-    assert alternatives == ["pots eht >b/<pat>b<!\nwon .!", "pots eht >b/<pat>b<!!\nwon .!!"]
+    assert alternatives == ["pots eht >b/<pat>b<!\nwon .!\n", "pots eht >b/<pat>b<!!\nwon .!!\n"]
 
     assert not any(shades(browser))
     browser.point("#target .word:nth-of-type(2)")

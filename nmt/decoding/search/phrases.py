@@ -116,19 +116,3 @@ def _automaton(phrase: Ids, alphabet: Ids) -> list[list[int]]:
         rows.append([place + 1 if token == other else rows[back][column] for column, other in enumerate(alphabet)])
         back = rows[back][alphabet.index(token)]
     return [*rows, list(rows[back])]
-
-
-def left_after(
-    phrases: Sequence[Ids], complete: Sequence[bool], written: Ids, continuing: Tensor, *, closed: bool
-) -> int:
-    """How many tokens are left to write of `phrases` when a translation begins with `written`.
-
-    `complete` and `continuing` are those of `Phrases`; `closed`: whether the last word must not be made longer.
-    """
-    together = Phrases([phrases], [complete], continuing)
-    progress, first = torch.zeros_like(together.lengths), torch.zeros(1, dtype=torch.long)
-    places = {token: place for place, token in enumerate(together.tokens[0].tolist())}
-    for token in written:
-        place = places.get(token, int(together.places(torch.tensor(token))))
-        progress = together.following(progress, first)[:, :, place]
-    return int(together.left(progress, first, torch.tensor([closed])))

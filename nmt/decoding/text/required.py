@@ -18,8 +18,6 @@ from torch import Tensor
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, UNKNOWN_MARK, parts_of_line
-from nmt.decoding.search.phrases import left_after
-from nmt.errors import counted
 from nmt.symbols import UNKNOWN
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
@@ -104,29 +102,12 @@ def as_given(text: str, prefix: Required, target: Subwords) -> str:
     return prefix.text + text[len(spelled) :]
 
 
-def impossible(
-    prefix: Required,
-    phrases: Sequence[Required],
-    continuing: Tensor | None,
-    *,
-    line: str,
-    longest: int,
-) -> list[str]:
-    """Why the translation of a line cannot begin with its prefix, or contain its phrases.
-
-    `continuing`: the `word_continuations`, which only phrases need. `line`: what messages call the line, such as
-    "line 3". `longest`: the most tokens of its translation, END counted.
-    """
-    room = longest - 1 - len(prefix.tokens)
+def impossible(prefix: Required, phrases: Sequence[Required], *, line: str) -> list[str]:
+    """Why the translation of a `line`, as messages call it, cannot begin with its prefix, or contain its phrases."""
     problems = []
     if prefix.text and not prefix.tokens:
         problems.append(
             f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
-        )
-    elif room < 0:
-        problems.append(
-            f"the prefix of {line} has {counted(len(prefix.tokens), 'piece')}, and the line's translation at most "
-            f"{longest - 1}; shorten it, or raise max_length_extra"
         )
     for phrase in phrases:
         if not phrase.is_writable:
@@ -134,23 +115,6 @@ def impossible(
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
             )
-    if not phrases or room < 0:
-        return problems
-    assert continuing is not None
-    written = [phrase for phrase in phrases if phrase.tokens]
-    needed = left_after(
-        [phrase.tokens for phrase in written],
-        [phrase.complete for phrase in written],
-        prefix.tokens,
-        continuing.cpu(),
-        closed=prefix.complete,
-    )
-    if needed > room:
-        after = " after its prefix" if prefix.tokens else ""
-        problems.append(
-            f"the constraints of {line} need {counted(needed, 'piece')}{after}, and the line's translation has at most "
-            f"{room}; shorten them, or raise max_length_extra"
-        )
     return problems
 
 

@@ -5,6 +5,7 @@
 const PAUSE = 350; // milliseconds without a key before a text is translated
 const MOST_ALTERNATIVES = 3;
 const FAINT = 0.05; // weights below are not shown
+const NO_WORDS = { source: [], target: [], weights: [] }; // what stands behind the last line end
 
 const element = (id) => document.getElementById(id);
 const state = { pairs: [], limit: 5000, weights: 0, timer: 0, asked: null };
@@ -90,7 +91,7 @@ function showSource(text, alignments) {
   read.replaceChildren();
   read.hidden = false;
   return text.split("\n").map((line, number) => {
-    const { source } = alignments[number];
+    const { source } = alignments[number] || NO_WORDS;
     const found = [];
     if (number) read.append("\n");
     read.append(...spans(line, source, (span, place) => (found[place] = span)));
@@ -124,7 +125,7 @@ function showTarget(source, text, alignments) {
   const words = [];
   text.split("\n").forEach((line, number) => {
     if (number) target.append("\n");
-    const { target: lineWords, weights } = alignments[number];
+    const { target: lineWords, weights } = alignments[number] || NO_WORDS;
     const show = (place) => {
       read.forEach((sources, other) => highlight(other === number ? weights[place] : [], sources));
     };

@@ -12,7 +12,7 @@ from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.loop import search
-from nmt.decoding.search.phrases import Phrases, left_after
+from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
@@ -29,9 +29,15 @@ def contains(words: Ids, phrase: Ids, continuing: Ids = ()) -> bool:
 
 
 def left_by(phrases: list[list[int]], written: Ids, continuing: Ids = (), *, closed: bool = False) -> int:
-    """`left_after` of phrases whose last words are complete; with nothing `continuing`, that does not matter."""
+    """What is left of phrases whose last words are complete; with nothing `continuing`, that does not matter."""
     makes_longer = torch.tensor([token in continuing for token in range(9)])
-    return left_after(phrases, [True] * len(phrases), written, makes_longer, closed=closed)
+    together = Phrases([phrases], [[True] * len(phrases)], makes_longer)
+    progress, first = torch.zeros_like(together.lengths), torch.zeros(1, dtype=torch.long)
+    places = {token: place for place, token in enumerate(together.tokens[0].tolist())}
+    for token in written:
+        place = places.get(token, int(together.places(torch.tensor(token))))
+        progress = together.following(progress, first)[:, :, place]
+    return int(together.left(progress, first, torch.tensor([closed])))
 
 
 def searched(
