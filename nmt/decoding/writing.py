@@ -52,7 +52,7 @@ from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
-_PERIODS = ".。।۔"
+PERIODS = ".。।۔"
 UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
 
 
@@ -149,7 +149,7 @@ class Writer:
             return hypothesis
         pieces = self.vocabularies.target.pieces(hypothesis.tokens)
         length = len(pieces)
-        while length and pieces[length - 1].strip(WORD_START) in ("", *_PERIODS):
+        while length and pieces[length - 1].strip(WORD_START) in ("", *PERIODS):
             length -= 1
         return _of_tokens(hypothesis, [place < length for place in range(len(pieces))])
 

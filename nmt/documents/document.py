@@ -4,6 +4,7 @@
 `translate_document` does both with a translator.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,9 +12,13 @@ from nmt.data.corpus import half_of_a_pair, no_character
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.lines import check_text
+from nmt.decoding.text.segments import SENTENCE_END
 from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.writing import PERIODS
 from nmt.documents.formats import FORMATS, Document, Format, PlainText
 from nmt.errors import UserError
+
+_PERIOD = re.compile(rf"(?<=[^\W\d])[{PERIODS}]\s*\Z")
 
 
 def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
@@ -47,11 +52,21 @@ def document_options(document: Document, options: TranslationOptions, translator
 
 
 def written(document: Document, translations: Sequence[Translation], languages: tuple[str | None, str | None]) -> str:
-    """The document with translations of its lines; one that says to be in the source language is in the target's."""
+    """The document with translations of its lines; one that says to be in the source language is in the target's.
+
+    Titles and labels, which end without a period, do so in translation, whatever the model has seen of them.
+    """
+    if not isinstance(document, PlainText):
+        pairs = zip(document.lines, translations, strict=True)
+        translations = [one if SENTENCE_END.search(line) else _without_period(one) for line, one in pairs]
     text, (source, target) = document.written(translations), languages
     if document.language is None or not (source and target):
         return text
     return document.language.sub(lambda code: target if code_of(code[0]) == code_of(source) else code[0], text)
+
+
+def _without_period(translation: Translation) -> Translation:
+    return translation._replace(text=_PERIOD.sub("", translation.text))
 
 
 def translate_document(

@@ -7,7 +7,9 @@ import pytest
 from nmt.config.schema import Config
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
+from nmt.decoding.writing import Translation
 from nmt.documents.document import read_document, translate_document
+from nmt.documents.document import written as document_written
 from nmt.documents.formats import Format
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
@@ -214,6 +216,14 @@ def test_half_a_character(translator: Translator, format: str) -> None:  # noqa:
 def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
     assert translate_document(translator, "<p>\0<b>\0 5</b></p>", format="html") == "<p>\0<b>\0 5</b></p>"
     assert "<b>" in translate_document(translator, "<p>Today\0 <b>our\0</b></p>", format="html")
+
+
+def test_titles_end_without_a_period() -> None:
+    """As in the source, whatever sentences the model has learned from; behind a digit it may be of an ordinal."""
+    document = read_document("<h1>Two dogs</h1><p>Two <b>dogs</b>.</p><p>5 dogs", format="html")
+    translations = [Translation(text, 0.0, []) for text in ("Zwei Hunde.", "Zwei Hunde.", "Hunde, 5.")]
+    expected = "<h1>Zwei Hunde</h1><p>Zwei <b>Hunde</b>.</p><p>Hunde, 5."
+    assert document_written(document, translations, (None, None)) == expected
 
 
 def test_mistakes(translator: Translator) -> None:
