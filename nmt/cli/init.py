@@ -5,7 +5,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -92,10 +91,7 @@ def _tried(configuration: Path) -> Iterator[str]:
 
     log = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda line: None
     with TemporaryDirectory() as cache:
-        request = read_request(configuration)
-        data = request.config.data.model_copy(update={"cache_folder": Path(cache)})
-        request = replace(request, config=request.config.model_copy(update={"data": data}))
-        yield from dry_run(request, log=log)
+        yield from dry_run(read_request(configuration, settings=[f"data.cache_folder={cache}"]), log=log)
 
 
 def _inputs(options: argparse.Namespace) -> "Inputs":

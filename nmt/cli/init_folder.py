@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.suited import compared, filled_in, suited_settings
 from nmt.data.cleaning import RULES, Usual, usual
@@ -29,7 +30,6 @@ from nmt.examples import starters
 from nmt.files import rename
 from nmt.text_form import form_of
 
-CONFIGURATION, REPORT = "my.yaml", "report.txt"
 STARTER = "my_files"
 FEWEST = 200  # pairs; of fewer, no part would tell anything
 SHARE, LEAST, MOST = 0.05, 50, 1000  # of the pairs, for validation and once more for a test
