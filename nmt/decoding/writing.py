@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import accumulate, chain, compress, pairwise
+from itertools import chain, compress
 from typing import NamedTuple
 
 import torch
@@ -151,7 +151,12 @@ class Writer:
         length = len(pieces)
         while length and pieces[length - 1].strip(WORD_START) in ("", *PERIODS):
             length -= 1
-        return _of_tokens(hypothesis, [place < length for place in range(len(pieces))])
+        totals = [0.0, *hypothesis.totals]
+        return hypothesis._replace(
+            tokens=hypothesis.tokens[:length],
+            totals=totals[1 : length + 1],
+            log_probability=hypothesis.log_probability - totals[-1] + totals[length],
+        )
 
     def _nothing(self, line: str) -> Translation:
         """The translation of a line of which the model sees nothing: the line, if it is protected; else nothing."""
@@ -282,14 +287,6 @@ class Writer:
         alignments = [part.alignment for part in parts if part.alignment is not None]
         finer = [part.finer for part in parts if part.finer is not None]
         return _aligned(translation, joined(alignments), joined(finer)) if alignments else translation
-
-
-def _of_tokens(hypothesis: Hypothesis, stays: Sequence[bool]) -> Hypothesis:
-    """The hypothesis of the tokens that stay, and of what the model says of them and of the end."""
-    each = [total - before for before, total in pairwise([0.0, *hypothesis.totals])]
-    end = hypothesis.log_probability - sum(each)
-    *totals, total = accumulate([*compress(each, stays), end])
-    return hypothesis._replace(tokens=list(compress(hypothesis.tokens, stays)), totals=totals, log_probability=total)
 
 
 def _joined_text(parts: Sequence[Written]) -> str:
