@@ -18,7 +18,7 @@ refused by `corpus.py`; how many pairs are empty or too long is in the report of
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,43 +27,12 @@ import numpy as np
 from nmt.errors import counted, refuse
 from nmt.text_form import TextForm
 
+REPEATED, KNOWN, IDENTICAL = 0.2, 0.01, 0.2  # shares of the pairs from which there is a warning
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
 FEWEST_WORDS = 20  # different ones of a side, to judge by
 LOOKED_AT = 1000  # pairs of a corpus whose words are compared with those of another
 Words = tuple[set[str], set[str]]  # of the source, of the target
 Forms = tuple[TextForm, TextForm]  # likewise
-
-
-class Fault(NamedTuple):
-    """A fault that pairs may have."""
-
-    share: float  # of all of them from which there is a warning
-    message: str  # after "PLACE: 1,200 of 3,000 pairs (40.0%) "; {first} is the number of the first one
-
-
-FAULTS = {
-    "repeated": Fault(
-        0.2, "repeat another one; give each pair once, and a weight to a corpus that is to count for more"
-    ),
-    "known": Fault(
-        0.01,
-        "are training pairs, too, so that it does not measure what the model makes of other text; take them out of one "
-        "of the two",
-    ),
-    "identical": Fault(
-        0.2,
-        "have the same text on both sides (the first is line {first}), which was not translated, or is of the same "
-        "language twice; a model learns from them to copy",
-    ),
-}
-_SWAPPED = (
-    "{0} look swapped: the words of the source are rather those of {2}, and the words of the target those of {1}; one "
-    "of the two corpora has its sides the wrong way round, unless that is meant"
-)
-_NOTHING = (
-    "{}: {} have no pair with text on both sides, of {}, so that there is nothing to measure; give sentences with "
-    "their translations"
-)
 
 
 class Read(NamedTuple):
@@ -89,7 +58,7 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
     Raises:
         UserError: a corpus that is not trained on has no pair with text on both sides.
     """
-    warnings: list[str | None] = []
+    warnings: list[str] = []
     problems: list[str] = []
     every: list[Forms] = []
     trained = array("q")  # hashes
@@ -99,30 +68,51 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
         if number == train:
             known = np.frombuffer(trained, dtype=np.int64)
             known.sort()
-            repeated = int(np.count_nonzero(known[1:] == known[:-1]))
-            warnings.append(_warning("data.train", "repeated", repeated, len(known)))
+            if share := _many(int(np.count_nonzero(known[1:] == known[:-1])), len(known), REPEATED):
+                cure = "give each pair once, and a weight to a corpus that is to count for more"
+                warnings.append(f"data.train: {share} repeat another one; {cure}")
         hashes = trained if number < train else array("q")
         before = len(hashes)
         forms, words, identical = _read(corpus, hashes)
-        every.append(forms)
         pairs = len(hashes) - before
-        warnings += [*forms[0].oddities(), *forms[1].oddities()]
-        if not forms[0].is_word_list:  # where many stay the same, such as names or modern spellings
-            warnings.append(_warning(corpus.name, "identical", len(identical), pairs, min(identical, default=0)))
         first = first or (corpus, words)
+        every.append(forms)
+        warnings += _faults(corpus, forms, identical, pairs)
         if are_swapped(words, first[1]):
-            warnings.append(_SWAPPED.format(corpus.name, *first[0].paths))
+            warnings.append(_swapped(corpus, first[0]))
         if number < train:
             continue
         mine = np.frombuffer(hashes, dtype=np.int64)
         both = known.searchsorted(mine, side="right") > known.searchsorted(mine, side="left")
-        warnings.append(_warning(corpus.key, "known", int(both.sum()), pairs))
+        if share := _many(int(both.sum()), pairs, KNOWN):
+            cure = "so that it does not measure what the model makes of other text; take them out of one of the two"
+            warnings.append(f"{corpus.key}: {share} are training pairs, too, {cure}")
         if pairs == 0:
-            lines = counted(forms[0].counts["lines"], "pair")
-            problems.append(_NOTHING.format(corpus.key, corpus.name, lines))
+            read = counted(forms[0].counts["lines"], "pair")
+            none = f"have no pair with text on both sides, of {read}, so that there is nothing to measure"
+            problems.append(f"{corpus.key}: {corpus.name} {none}; give sentences with their translations")
     refuse(problems)
-    told = [warning for warning in dict.fromkeys(warnings) if warning is not None]  # a file may be in several corpora
-    return told, every
+    return [*dict.fromkeys(warnings)], every  # a file may be in several corpora
+
+
+def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) -> list[str]:
+    """What is odd in a corpus by itself, of which so many pairs have text on both sides."""
+    warnings = [*forms[0].oddities(), *forms[1].oddities()]
+    share = _many(len(identical), pairs, IDENTICAL)
+    if share and not forms[0].is_word_list:  # in which many stay the same, such as names or modern spellings
+        warnings.append(
+            f"{corpus.name}: {share} have the same text on both sides (the first is line {identical[0]:,}), which was "
+            "not translated, or is of the same language twice; a model learns from them to copy"
+        )
+    return warnings
+
+
+def _swapped(corpus: Read, other: Read) -> str:
+    source, target = other.paths
+    return (
+        f"{corpus.name} look swapped: the words of the source are rather those of {target}, and the words of the "
+        f"target those of {source}; one of the two corpora has its sides the wrong way round, unless that is meant"
+    )
 
 
 def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:
@@ -160,10 +150,6 @@ def _share_of(words: set[str], others: set[str]) -> float:
     return len(words & others) / max(len(words), 1)
 
 
-def _warning(place: str, name: str, count: int, total: int, first: int = 0) -> str | None:
-    """The message about the pairs of all `total` that have a fault, and the `first`; None if they are few."""
-    fault = FAULTS[name]
-    if count == 0 or count < fault.share * total:
-        return None
-    message = fault.message.format(first=f"{first:,}")
-    return f"{place}: {count:,} of {counted(total, 'pair')} ({count / total:.1%}) {message}"
+def _many(count: int, total: int, least: float) -> str:
+    """How many pairs of all have a fault; "" if they are less than that share."""
+    return f"{count:,} of {counted(total, 'pair')} ({count / total:.1%})" if count and count >= least * total else ""
