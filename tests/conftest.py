@@ -1,6 +1,8 @@
 """Fixtures and helpers that every test may use."""
 
 import gc
+import os
+import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
     from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep graphs of models in a folder of the tests, also those of programs that they start."""
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nmt-tests-")
 
 
 @pytest.hookimpl(wrapper=True)

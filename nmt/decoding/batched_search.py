@@ -5,25 +5,25 @@ its batch, beyond rounding.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.batch import pad_with_end
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
-from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.beam import Beam
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.search.loop import search
+from nmt.decoding.search.hypotheses import Array, Hypothesis, Scores
+from nmt.decoding.search.loop import Policy, search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, NoForbidden, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
@@ -67,7 +67,7 @@ class Search:
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
     shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
-    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
+    continuing: Array | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
     forbidden: Forbidden | None = None
     device: torch.device | str = "cpu"
 
@@ -117,27 +117,28 @@ class Search:
             ways_out = [] if self.forbidden is None else self.forbidden.ways_out
             required = [segment.required + ways_out for segment in segments]
             columns = self.shortlist.columns(source, required, self.device)
-            scorer, ids = scorer.among(columns), columns.ids
+            scorer, ids = scorer.among(columns), columns.ids.cpu().numpy()
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids.tolist())}
-                continuing, segments = continuing[columns.ids], [_in_columns(segment, places) for segment in segments]
+                continuing, segments = continuing[ids], [_in_columns(segment, places) for segment in segments]
         sizes = zip(segments, lengths.tolist(), strict=True)
         longest = [longest_translation(length, self.decoding) + len(segment.required) for segment, length in sizes]
-        limits = torch.tensor(longest, device=self.device)
+        limits = np.array(longest)
         supplement = None
         if self.decoding.coverage_penalty and self.options.sampling is None:
             supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
-        state = scorer.start(source.to(self.device), lengths.to(self.device), coverage=supplement is not None)
+        state = scorer.start(source, lengths, coverage=supplement is not None)
 
         never = [] if self.forbidden is None else [NoForbidden(self.forbidden, limits, ids)]
 
-        def step(tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
+        def step(tokens: Array, state: ScorerState, wanted: int | None) -> tuple[Scores, ScorerState]:
             check()
-            return scorer.step(tokens, state)
+            return scorer.step(tokens, state, wanted)
 
-        hypotheses = self._bound_search(segments, limits, continuing, ids)(
+        hypotheses = search(
             step,
             state,
+            self._policy(segments, limits, continuing, ids),
             max_lengths=limits,
             length_penalty=self.decoding.length_penalty,
             n_best=self.options.n_best if self.options.sampling is None else 1,  # of a sample
@@ -152,26 +153,25 @@ class Search:
             for best in hypotheses
         ]
 
-    def _bound_search(
-        self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None, ids: Tensor | None
-    ) -> Callable[..., list[list[Hypothesis]]]:
-        """The search that the options ask for, with its policy; `ids`: (columns,), the pieces of a shortlist."""
+    def _policy(
+        self, segments: Sequence[Segment], limits: Array, continuing: Array | None, ids: Array | None
+    ) -> Policy:
+        """The policy that the options ask for; `ids`: (columns,), the pieces of a shortlist."""
         sampling, n_best = self.options.sampling, self.options.n_best
         if sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
-            drawn = keys(sampling.seed, places, samples=n_best, steps=steps)
-            return partial(search, policy=Draws(drawn.to(self.device), sampling, ids))
+            return Draws(keys(sampling.seed, places, samples=n_best, steps=steps), sampling, ids)
         beam_size = self.decoding.beam_size
         if segments[0].phrases:
-            return partial(search, policy=self._banks(segments, limits, continuing))
+            return self._banks(segments, limits, continuing)
         if self.options.diversity:
-            return partial(search, policy=Groups(n_best, beam_size // n_best, self.options.diversity))
-        return partial(beam_search, beam_size=beam_size)
+            return Groups(n_best, beam_size // n_best, self.options.diversity)
+        return Beam(beam_size)
 
-    def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
+    def _rules(self, segments: Sequence[Segment], limits: Array, continuing: Array | None) -> list[Rule]:
         """What may not be written. The maximal lengths, `limits` (segments,), prevail over the minimal length."""
         shortest = [shortest_translation(len(segment.source), self.decoding) for segment in segments]
-        rules = rules_of(self.decoding, torch.minimum(limits - 1, torch.tensor(shortest, device=self.device)))
+        rules = rules_of(self.decoding, np.minimum(limits - 1, shortest))
         prefixes = [segment.prefix for segment in segments]
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules
@@ -179,7 +179,7 @@ class Search:
         complete = [prefix.complete for prefix in prefixes]
         return [*rules, ForcedPrefix(tokens, complete, continuing)]
 
-    def _banks(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> Banks:
+    def _banks(self, segments: Sequence[Segment], limits: Array, continuing: Array | None) -> Banks:
         """The phrases of `segments`, which all have some."""
         assert continuing is not None
         phrases = Phrases(
@@ -193,7 +193,7 @@ class Search:
             phrases,
             beam_size=self.decoding.beam_size,
             max_lengths=limits,
-            closed=torch.tensor(closed, device=self.device),
+            closed=np.array(closed),
         )
 
 

@@ -24,15 +24,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import EnsembleName
+from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.shortlist import Columns
 from nmt.errors import UserError
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
+FEW_ROWS = 10  # on a CPU; with more, the search chooses among all tokens faster than PyTorch
 LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
 
 
@@ -42,13 +45,24 @@ class ScorerState(NamedTuple):
     models: tuple[SearchState, ...]
     barred: Tensor | None  # (sentences, columns), True at columns that a sentence may not use; None: no shortlist
     beam: int  # hypotheses of a sentence
+    device: torch.device
 
-    def select(self, rows: Tensor) -> "ScorerState":
+    def select(self, rows: Array) -> "ScorerState":
         """The hypotheses `rows` (sentences, beam), as `SearchState.select`."""
-        barred = self.barred
+        barred, device = self.barred, self.device
         if barred is not None and len(rows) != len(barred):
-            barred = barred[torch.div(rows[:, 0], self.beam, rounding_mode="floor")]
-        return ScorerState(tuple(state.select(rows) for state in self.models), barred, rows.size(1))
+            barred = barred[torch.from_numpy(rows[:, 0] // self.beam).to(device)]
+        places = torch.from_numpy(rows).to(device)
+        return ScorerState(tuple(state.select(places) for state in self.models), barred, rows.shape[1], device)
+
+    def covered(self) -> tuple[Array, Array | None]:
+        """The sum of the weights of all steps (rows, source_length), the mean of the models', and which tokens any of
+        them reads (sentences, source_length); None: all."""
+        summed = [one.decoder.past.coverage for one in self.models]
+        coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
+        read = [one.memory.mask for one in self.models if one.memory.mask is not None]
+        is_padded = len(read) == len(self.models)  # a model without a mask reads every token
+        return coverage.cpu().numpy(), torch.stack(read).any(dim=0).cpu().numpy() if is_padded else None
 
 
 class Scorer:
@@ -99,24 +113,30 @@ class Scorer:
 
     def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> ScorerState:
         """Encode `source` (batch, source_length), ids with END. `coverage`: for `coverage_penalty`."""
-        states = [model.start(source, source_lengths) for model in self.models]
+        device = next((weight.device for weight in self.models[0].parameters()), torch.device("cpu"))
+        states = [model.start(source.to(device), source_lengths.to(device)) for model in self.models]
         if coverage:
             states = [_with_coverage(state) for state in states]
-        return ScorerState(tuple(states), None if self.columns is None else self.columns.barred, 1)
+        return ScorerState(tuple(states), None if self.columns is None else self.columns.barred, 1, device)
 
-    def step(self, tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
-        """The log-probabilities (rows, vocabulary) of what may follow `tokens` (rows,), and the next state.
+    def step(self, tokens: Array, state: ScorerState, wanted: int | None = None) -> tuple[Scores, ScorerState]:
+        """The log-probabilities of what may follow `tokens` (rows,), and the next state, see `Step`.
 
         With columns c, the softmax is over those of the sentence (z: the logits of a model), and the others have -inf:
 
             log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
         """
+        there = torch.from_numpy(tokens).to(state.device)
         if self.columns is None:
-            steps = [model.step(tokens, before) for model, before in zip(self.models, state.models, strict=True)]
+            steps = [model.step(there, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
-            steps = list(self._steps_over(self.columns, tokens, state))
+            steps = list(self._steps_over(self.columns, there, state))
         of_models, following = zip(*steps, strict=True)
-        return self.together(of_models), ScorerState(following, state.barred, state.beam)
+        values = self.together(of_models)
+        after = ScorerState(following, *state[1:])
+        many = values.device.type == "cpu" and len(values) > FEW_ROWS
+        listed = None if wanted is None or many else _listed(values, wanted)
+        return listed or Scores(values.cpu().numpy()), after
 
     def _steps_over(self, columns: Columns, tokens: Tensor, state: ScorerState) -> Iterator[tuple[Tensor, SearchState]]:
         assert state.barred is not None
@@ -149,6 +169,14 @@ class Scorer:
                 module.training = True
 
 
+def _listed(values: Tensor, wanted: int) -> Scores | None:
+    """The `wanted` largest values of each row; None where some are equal, whose order PyTorch leaves to chance."""
+    largest, ids = values.topk(min(wanted + 1, values.size(1)), dim=1)
+    if bool(((largest[:, 1:] == largest[:, :-1]) & (largest[:, 1:] > -math.inf)).any()):
+        return None
+    return Scores(largest[:, :wanted].cpu().numpy(), ids[:, :wanted].cpu().numpy())
+
+
 def mean(parts: Sequence[Tensor]) -> Tensor:
     """The mean of tensors of one shape: one tensor is its own mean, and two equal ones have exactly that mean."""
     return parts[0] if len(parts) == 1 else torch.stack(tuple(parts)).sum(dim=0) / len(parts)
@@ -172,7 +200,7 @@ ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Tensor]], Tensor]] = {
 """From the log-probabilities (…, vocabulary) of each model to theirs together."""
 
 
-def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
+def coverage_penalty(state: ScorerState, beta: float) -> Array:
     """cp (rows,), in float64, of hypotheses that end with the step that led to `state`.
 
         cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
@@ -182,14 +210,12 @@ def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
     out. It only grows while a translation does, so 0 bounds it for every hypothesis that is not finished. Wu et al.
     (2016), arXiv 1609.08144, equation 14.
     """
-    summed = [one.decoder.past.coverage for one in state.models]
-    coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
-    covered, masks = coverage.double().clamp(LEAST, 1.0).log(), [one.memory.mask for one in state.models]
-    read = [mask for mask in masks if mask is not None]
-    if len(read) == len(masks):  # a model without a mask reads every token
-        mask = torch.stack(read).any(dim=0)
-        covered = covered.masked_fill(~mask.repeat_interleave(len(covered) // len(mask), dim=0), 0.0)
-    return beta * covered.sum(dim=1)
+    coverage, mask = state.covered()
+    covered = np.log(np.clip(coverage.astype(np.float64), LEAST, 1.0))
+    if mask is not None:
+        covered[~np.repeat(mask, len(covered) // len(mask), axis=0)] = 0.0
+    penalty: Array = beta * covered.sum(axis=1)
+    return penalty
 
 
 def _with_coverage(state: SearchState) -> SearchState:

@@ -14,7 +14,6 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from nmt.config import Config
 from nmt.config.schema import DecodingConfig, EnsembleName
@@ -23,7 +22,9 @@ from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
+from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scorer import Scorer
+from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import check_text, chunks, chunks_with
@@ -38,6 +39,7 @@ from nmt.text_form import TextForm, source_form
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
+WORTH_EXPORTING = 1_000_000  # weights; PyTorch has translated some hundred lines with fewer before they are exported
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
@@ -131,7 +133,8 @@ class Translator:
         Several paths make an ensemble, whose mean `ensemble` names (see `scorer`); the first model's configuration
         gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or bfloat16 or
         int8 for weights rounded to it, which translates faster and a little differently. The models' weights are packed
-        (`nmt.ops.packed_weights`): whoever changes them calls their `pack_weights` again. `shortlist`: a file of
+        (`nmt.ops.packed_weights`), and in float32 on a CPU ONNX Runtime searches with them as they are then
+        (`nmt.decoding.runtime`): load what you have changed again. `shortlist`: a file of
         nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
@@ -163,6 +166,10 @@ class Translator:
             longest_trained=min(one.longest_trained for one in loaded),
             source_form=first.source_form,
         )
+        sizes = (weight.numel() for weight in first.model.parameters())
+        if usable.type == "cpu" and precision == "float32" and sum(sizes) >= WORTH_EXPORTING:
+            models = [one.model for one in loaded]
+            translator.scorer = RuntimeScorer(models, [one.digest for one in loaded], ensemble=ensemble)
         translator._files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.digest for one in loaded), None if listed is None else listed.digest],
@@ -173,10 +180,10 @@ class Translator:
         return translator
 
     @cached_property
-    def _continuing(self) -> Tensor:
-        return word_continuations(self.vocabularies.target).to(self.device)
+    def _continuing(self) -> Array:
+        return word_continuations(self.vocabularies.target)
 
-    def _continuing_for(self, *required: object) -> Tensor | None:
+    def _continuing_for(self, *required: object) -> Array | None:
         """The pieces that make a word longer; None where nothing is `required`."""
         return None if all(one is None for one in required) else self._continuing
 

@@ -69,7 +69,8 @@ class Attention(nn.Module):
         batch, rows = memory.values.size(0), query.size(0)
         context, weights = self(query.view(batch, -1, query.size(1)), memory, past.by_sentence(batch))
         weights = weights.reshape(rows, weights.size(2))
-        return context.reshape(rows, self.context_size), weights, past.next(weights)
+        context = context.reshape(rows, self.context_size) if self.score.context else query[:, :0]
+        return context, weights, past.next(weights)
 
 
 def _weights(scores: Tensor, window: Window) -> Tensor:

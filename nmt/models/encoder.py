@@ -112,11 +112,11 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         if self.reverse_source:
             words = lengths - 1 if self.end_mark else lengths
             order = reversed_words(words, embedded.size(1)).unsqueeze(2)
-            embedded = embedded.take_along_dim(order, dim=1)
+            embedded = embedded.gather(1, order.expand_as(embedded))
         encode = self._by_layer if self._goes_by_layer(embedded) else self._library
         annotations, states = encode(embedded, lengths)
         if order is not None:
-            annotations = annotations.take_along_dim(order, dim=1)  # the reversal undoes itself
+            annotations = annotations.gather(1, order.expand_as(annotations))  # the reversal undoes itself
         if self.join is add:  # the library has them side by side
             annotations = add(annotations.split(self.size, dim=2))
         annotations = self._dropped(self.norm(annotations), self.output_dropout, steps=1)

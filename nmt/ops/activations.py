@@ -54,7 +54,7 @@ def tanh_scores(parts: Sequence[Tensor], vector: Tensor, packed: ScoreVector | N
     `packed` may be what `ScoreVector.of` gives for the vector.
     """
     if not fused():
-        return torch.tanh(reduce(torch.add, parts)) @ vector
+        return (torch.tanh(reduce(torch.add, parts)) @ vector.unsqueeze(1)).squeeze(-1)
     if not torch.is_grad_enabled():
         return _scores(packed or ScoreVector.of(vector), parts)
     scores: Tensor = _TanhScores.apply(vector, *parts)

@@ -49,10 +49,11 @@ def gru_step_plain(from_input: Tensor, from_hidden: Tensor, hidden: Tensor) -> t
     This is cuDNN's and PyTorch's form of Cho et al. (2014): the reset gate is applied after the product with U_n, and
     z keeps the old state; Bahdanau et al. (2014) write U_n (r ∘ h) and z for the new one.
     """
-    size = hidden.size(-1)
-    reset, update = torch.sigmoid(from_input[..., : 2 * size] + from_hidden[..., : 2 * size]).chunk(2, dim=-1)
-    candidate = torch.tanh(torch.addcmul(from_input[..., 2 * size :], reset, from_hidden[..., 2 * size :]))
-    return (torch.lerp(candidate, hidden, update),)
+    size = int(hidden.size(-1))
+    gates = torch.sigmoid(from_input[..., : 2 * size] + from_hidden[..., : 2 * size])
+    reset, update = gates[..., :size], gates[..., size:]
+    candidate = torch.tanh(from_input[..., 2 * size :] + reset * from_hidden[..., 2 * size :])
+    return (candidate + update * (hidden - candidate),)
 
 
 def lstm_step_plain(from_input: Tensor, from_hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,13 +5,14 @@ A table (vocabulary, vocabulary) holds log-probabilities: last token → next to
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from nmt.decoding.search.beam import beam_search
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, Step, penalty
+from nmt.decoding.search.beam import Beam
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, State, Step, penalty
+from nmt.decoding.search.loop import search
 from nmt.decoding.search.rules import Rule
 from nmt.decoding.search.sampling import arrivals
 from nmt.symbols import BEGIN, END, PAD
@@ -23,26 +24,37 @@ Allows = Callable[[Words, int], bool]  # whether the token may follow the words
 class Rows(NamedTuple):
     """The state of the tables: which table (sentence) each row belongs to."""
 
-    table: Tensor  # (rows,)
+    table: Array  # (rows,)
 
-    def select(self, rows: Tensor) -> "Rows":
-        return Rows(self.table[rows.flatten()])
+    def select(self, rows: Array) -> "Rows":
+        return Rows(self.table[rows.ravel()])
 
 
-def random_tables(sentences: int, vocabulary: int, seed: int, *, spread: float = 2.0) -> Tensor:
+def random_tables(sentences: int, vocabulary: int, seed: int, *, spread: float = 2.0) -> Array:
     """Tables (sentences, vocabulary, vocabulary)."""
     generator = torch.Generator().manual_seed(seed)
     scores = spread * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-    return scores.log_softmax(dim=-1)
+    return normalized(scores.numpy())
 
 
-def table_step(tables: Tensor) -> Step[Rows]:
+def normalized(scores: Array) -> Array:
+    """Log-probabilities of the last axis."""
+    logarithms: Array = scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
+    return logarithms
+
+
+def table_step(tables: Array) -> Step[Rows]:
     """The step of a model that is tables."""
-    return lambda tokens, state: (tables[state.table, tokens], state)
+    return lambda tokens, state, wanted: (Scores(tables[state.table, tokens]), state)
+
+
+def beam_search(step: Step[State], state: State, *, beam_size: int, **options: Any) -> list[list[Hypothesis]]:
+    """The product's search with a beam, best first."""
+    return search(step, state, Beam(beam_size), **options)
 
 
 def table_beam_search(
-    tables: Tensor,
+    tables: Array,
     *,
     beam_size: int,
     limits: Sequence[int],
@@ -53,10 +65,10 @@ def table_beam_search(
     """The product's beam search."""
     return beam_search(
         table_step(tables),
-        Rows(torch.arange(len(tables))),
+        Rows(np.arange(len(tables))),
         beam_size=beam_size,
         length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
+        max_lengths=np.array(limits),
         n_best=n_best,
         rules=rules,
     )
@@ -111,6 +123,6 @@ def plain_beam_search(
 
 def key_for(token: int, *others: int) -> int:
     """The first key with which sampling draws `token`, where `others` are as probable."""
-    tried = torch.arange(1000)
-    times = arrivals(tried, torch.tensor([token, *others]))
-    return int(tried[times.argmin(dim=1) == 0][0])
+    tried = np.arange(1000)
+    times = arrivals(tried, np.array([token, *others]))
+    return int(tried[times.argmin(axis=1) == 0][0])

@@ -136,9 +136,3 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch:
     with pytest.raises(Ended):
         search(CopyModel(11)).hypotheses(segments([5, 6, 8, 9, 10]))
     assert steps == [0, 1, 2]
-
-
-def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(batched_search, "search")
-    results = search(CopyModel(11)).hypotheses(segments([5, 6]))
-    assert [[hypothesis.tokens for hypothesis in best] for best in results] == [[[5, 6]]]

@@ -4,20 +4,19 @@ import itertools
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.batch import make_batch
 from nmt.decoding.scorer import Scorer, coverage_penalty
-from nmt.decoding.search.beam import beam_search
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import plain_beam_search
+from tests.decoding.tables import beam_search, plain_beam_search
 from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -27,25 +26,26 @@ BETA, LIMIT = 0.7, 5
 class Covered(NamedTuple):
     """The state of tables with attention: each last token attends to the source in its own way."""
 
-    table: Tensor  # (rows,)
-    coverage: Tensor  # (rows, 3)
+    table: Array  # (rows,)
+    coverage: Array  # (rows, 3)
 
-    def select(self, rows: Tensor) -> "Covered":
-        return Covered(self.table[rows.flatten()], self.coverage[rows.flatten()])
+    def select(self, rows: Array) -> "Covered":
+        return Covered(self.table[rows.ravel()], self.coverage[rows.ravel()])
 
 
 class Search:
     def __init__(self, sentences: int, vocabulary: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
         scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-        self.tables = scores.log_softmax(dim=-1)  # as random_tables, and the weights by the numbers that follow
+        self.tables = scores.log_softmax(dim=-1).numpy()  # as random_tables, and the weights by the numbers that follow
         weights = 3 * torch.randn(vocabulary, 3, generator=generator, dtype=torch.float64)
-        self.weights = weights.softmax(dim=-1)
+        self.weights = weights.softmax(dim=-1).numpy()
         self.steps = 0
 
-    def step(self, tokens: Tensor, state: Covered) -> tuple[Tensor, Covered]:
+    def step(self, tokens: Array, state: Covered, wanted: int | None) -> tuple[Scores, Covered]:
         self.steps += 1
-        return self.tables[state.table, tokens], state._replace(coverage=state.coverage + self.weights[tokens])
+        after = state._replace(coverage=state.coverage + self.weights[tokens])
+        return Scores(self.tables[state.table, tokens]), after
 
     def __call__(
         self, beam_size: int, length_penalty: LengthPenalty, *, n_best: int = 1, limits: list[int] | None = None
@@ -53,12 +53,12 @@ class Search:
         sentences = len(self.tables)
         return beam_search(
             self.step,
-            Covered(torch.arange(sentences), torch.zeros(sentences, 3, dtype=torch.float64)),
+            Covered(np.arange(sentences), np.zeros((sentences, 3))),
             beam_size=beam_size,
             length_penalty=length_penalty,
-            max_lengths=torch.tensor(limits or [LIMIT] * sentences),
+            max_lengths=np.array(limits or [LIMIT] * sentences),
             n_best=n_best,
-            supplement=lambda state: BETA * state.coverage.clamp(max=1.0).log().sum(dim=1),
+            supplement=lambda state: BETA * np.log(np.minimum(state.coverage, 1.0)).sum(axis=1),
         )
 
     def supplement(self, words: list[int]) -> float:
@@ -99,11 +99,11 @@ def test_agrees_with_a_plain_search_that_never_stops_early(beam_size: int, lengt
 def small_search(transitions: dict[int, dict[int, float]]) -> Search:
     """A table of probabilities, whose every token attends to the three source tokens alike."""
     search = Search(1, 6, seed=0)
-    search.tables.fill_(-math.inf)
+    search.tables.fill(-math.inf)
     for last, choices in transitions.items():
         for token, probability in choices.items():
             search.tables[0, last, token] = math.log(probability)
-    search.weights.fill_(1 / 3)
+    search.weights.fill(1 / 3)
     return search
 
 
@@ -151,7 +151,7 @@ def test_the_penalty_by_hand() -> None:
     )
     # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
     expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
-    torch.testing.assert_close(penalties, torch.tensor(expected, dtype=torch.float64))
+    np.testing.assert_allclose(penalties, expected, rtol=1e-7)
 
 
 @torch.inference_mode()
@@ -159,7 +159,7 @@ def test_the_penalty_by_hand() -> None:
 def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int]) -> None:
     """One reads the end mark, the other does not; the order of the two makes no difference."""
     models = [network(13), network(13, end_mark=False)]
-    source, tokens = torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([6, 7])
+    source, tokens = torch.tensor([[4, 5, 3], [4, 3, PAD]]), np.array([6, 7])
     if lengths == [3, 3]:
         source[1] = torch.tensor([4, 8, 3])
     penalties = []
@@ -172,8 +172,8 @@ def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int
         sum(math.log((summed[0][row, j] + summed[1][row, j]) / 2) for j in range(length))
         for row, length in enumerate(lengths)
     ]
-    torch.testing.assert_close(penalties[0], torch.tensor(expected, dtype=torch.float64))
-    assert torch.equal(penalties[0], penalties[1])
+    np.testing.assert_allclose(penalties[0], expected, rtol=1e-7)
+    assert np.array_equal(penalties[0], penalties[1])
 
 
 ATTENTIONS = [

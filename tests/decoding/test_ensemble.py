@@ -16,7 +16,6 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding import forced
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import ENSEMBLES, Scorer
-from nmt.decoding.search.beam import beam_search
 from nmt.decoding.shortlist import Columns
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -24,6 +23,7 @@ from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END
 from tests.decoding.conftest import TEXT, network
+from tests.decoding.tables import beam_search
 from tests.translating import translate
 
 OPTIONS: list[dict[str, object]] = [
@@ -80,7 +80,7 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> No
         scorer.start(torch.zeros(sentences, 1), torch.ones(sentences)),
         beam_size=200,
         length_penalty="average",
-        max_lengths=torch.tensor([limit] * sentences),
+        max_lengths=np.array([limit] * sentences),
         n_best=5,
     )
     for sentence in range(sentences):
@@ -98,10 +98,10 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> No
             table.start(torch.zeros(sentences, 1), torch.ones(sentences)),
             beam_size=200,
             length_penalty="average",
-            max_lengths=torch.tensor([limit] * sentences),
+            max_lengths=np.array([limit] * sentences),
             n_best=1,
         )
-        for table in map(Table, tables)
+        for table in (Scorer([Table(one)]) for one in tables)  # type: ignore[list-item]
     ]
     assert any([best.tokens for best, *_ in results] != [best.tokens for best, *_ in member] for member in alone)
 
@@ -186,7 +186,7 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     source, lengths = torch.tensor([[5, 7, 9, END], [6, END, 0, 0]]), torch.tensor([4, 2])
     words = torch.tensor([4, 6])  # as columns, of tokens 7 and 13
     with scorer.inference():
-        log_probabilities, _ = scorer.step(words, scorer.start(source, lengths))
+        (values, _), _ = scorer.step(words.numpy(), scorer.start(source, lengths))
         logits = []
         for model in models:
             vectors, *_ = model.advance(ids[words], model.start(source, lengths))
@@ -194,8 +194,8 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     for sentence in range(2):
         open_columns = ~barred[sentence]
         expected = in_numpy(ensemble, torch.stack(logits)[:, sentence, open_columns].numpy())
-        np.testing.assert_allclose(log_probabilities[sentence, open_columns].numpy(), expected, atol=1e-12)
-        assert bool((log_probabilities[sentence, barred[sentence]] == -math.inf).all())
+        np.testing.assert_allclose(values[sentence, open_columns], expected, atol=1e-12)
+        assert (values[sentence, barred[sentence]] == -math.inf).all()
 
 
 def test_one_model_is_no_ensemble_and_a_mean_has_a_name(vocabularies) -> None:

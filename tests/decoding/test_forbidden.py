@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -35,7 +36,7 @@ def few() -> Subwords:
 
 def rule(few: Subwords, limits: list[int]) -> NoForbidden:
     forbidden = Forbidden([few.normalized(phrase) for phrase in PHRASES], few)
-    return NoForbidden(forbidden, torch.tensor(limits))
+    return NoForbidden(forbidden, np.array(limits))
 
 
 @pytest.mark.parametrize("length_penalty", ["none", "average"])
@@ -68,7 +69,7 @@ def test_there_is_always_a_way_to_the_end(few: Subwords, beam_size: int, has_oth
 
     def texts_of(places: list[int]) -> list[str]:
         here = [limits[place] for place in places]
-        others: list[Rule] = [MinimumLength(torch.tensor(here) - 1), NoRepeatedNgrams(1)] if has_others else []
+        others: list[Rule] = [MinimumLength(np.array(here) - 1), NoRepeatedNgrams(1)] if has_others else []
         rules = [*others, rule(few, here)]
         results = table_beam_search(
             tables[places], beam_size=beam_size, limits=here, length_penalty="none", rules=rules

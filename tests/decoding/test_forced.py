@@ -4,6 +4,7 @@ import math
 import random
 import threading
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,11 +13,11 @@ from nmt.data.batch import make_batch
 from nmt.decoding import forced as forced_module
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.beam import beam_search
 from nmt.errors import UserError
 from nmt.models.encoder import Encoded, Encoder
 from nmt.training.objective import batch_loss
 from tests.decoding.conftest import DECODERS, network
+from tests.decoding.tables import beam_search
 
 SOURCES = [[4, 5, 6, 7], [8], [9, 10, 11, 12, 4, 5, 6], [], [7, 7]]
 TARGETS = [[8, 9, 10], [4, 5, 6, 7, 8, 9, 10, 11], [], [5], [16]]
@@ -38,14 +39,14 @@ def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
 
 def test_a_translation_scores_what_beam_search_says() -> None:
     model = network()
-    with Scorer([model]).inference():
+    with (scorer := Scorer([model])).inference():
         pairs = make_batch(SOURCES, TARGETS, torch.arange(5).numpy())
         results = beam_search(
-            model.step,
-            model.start(pairs.source, pairs.source_lengths),
+            scorer.step,
+            scorer.start(pairs.source, pairs.source_lengths),
             beam_size=3,
             length_penalty="none",
-            max_lengths=torch.tensor([3, 5, 7, 9, 11]),
+            max_lengths=np.array([3, 5, 7, 9, 11]),
             n_best=3,
         )
     hypotheses = [(source, hypothesis) for source, best in zip(SOURCES, results, strict=True) for hypothesis in best]

@@ -19,10 +19,10 @@ Post & Vilar (2018), arXiv 1804.06609, dynamic beam allocation; Hu et al. (2019)
 
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from nmt.decoding.search.choices import NEVER, Choice, Ending, best_tokens, not_numbers
+from nmt.decoding.search.choices import NEVER, Choice, Ending, best_tokens, not_numbers, taken
+from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.search.loop import Lanes, Policy
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
@@ -34,118 +34,120 @@ IMPOSSIBLE = 1 << 40  # what is left, and the rank, of a candidate of probabilit
 class _Progress(NamedTuple):
     """How far hypotheses have come: (rows, …) each, rows in the order of the lanes."""
 
-    sentences: Tensor  # (rows,)
-    now: Tensor  # (rows, phrases)
-    following: Tensor  # (rows, phrases, places), after each of the sentence's tokens and after any other
-    left: Tensor  # (rows, places), how many tokens are then left to write
+    sentences: Array  # (rows,)
+    now: Array  # (rows, phrases)
+    following: Array  # (rows, phrases, places), after each of the sentence's tokens and after any other
+    left: Array  # (rows, places), how many tokens are then left to write
 
 
 class _Candidates(NamedTuple):
     """What may come next: (lanes, candidates) each."""
 
-    totals: Tensor
-    tokens: Tensor
-    origins: Tensor  # places in the lane
-    places: Tensor  # of the tokens among those of the phrases
-    left: Tensor
+    totals: Array
+    tokens: Array
+    origins: Array  # places in the lane
+    places: Array  # of the tokens among those of the phrases
+    left: Array
 
-    def take(self, order: Tensor) -> "_Candidates":
-        return _Candidates(*(part.gather(1, order) for part in self))
+    def take(self, order: Array) -> "_Candidates":
+        return _Candidates(*(taken(part, order) for part in self))
 
 
 class Banks(Policy, Rule):
     """The phrases, as a rule that leaves room for them, and as a policy that shares the beam out among banks."""
 
-    def __init__(self, phrases: Phrases, *, beam_size: int, max_lengths: Tensor, closed: Tensor) -> None:
+    def __init__(self, phrases: Phrases, *, beam_size: int, max_lengths: Array, closed: Array) -> None:
         """`max_lengths` (sentences,) leave room for END after the prefix and what it lacks of the phrases.
 
         `closed` (sentences,): the tokens of a prefix whose last word is complete; -1 where there is none.
         """
         self.phrases, self.beam_size, self.max_lengths, self.closed = phrases, beam_size, max_lengths, closed
         self.active = len(max_lengths)  # lanes
-        sentences = torch.arange(self.active, device=max_lengths.device)
-        self.progress = _progress(phrases, sentences, torch.zeros_like(phrases.lengths))
+        self.progress = _progress(phrases, np.arange(self.active), np.zeros_like(phrases.lengths))
 
-    def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
+    def override(self, allowed: Array, log_probabilities: Array, written: Array, sentences: Array) -> Array:
         """Tokens that bring a phrase forward may follow; END and what leaves too little room for phrases may not."""
-        time = written.size(1)
-        if bool(log_probabilities.amax(dim=1).isnan().any()):
+        time = written.shape[1]
+        if np.isnan(log_probabilities.max(axis=1)).any():
             raise not_numbers(time + 1)
         left, tokens = self.progress.left, self.phrases.tokens[sentences]
         closed = self.closed[sentences] == time
         now = self.phrases.left(self.progress.now, sentences, closed)
-        fits = left <= (self.max_lengths[sentences] - time - 2).unsqueeze(1)  # between the next token and END
-        forward = left[:, : self.phrases.other] < now.unsqueeze(1)
-        forward &= ~(closed.unsqueeze(1) & self.phrases.lengthening[sentences])
-        of_phrases = torch.where(forward, log_probabilities.gather(1, tokens), allowed.gather(1, tokens))
-        end = allowed[:, END].masked_fill(now > 0, NEVER)
-        others = torch.where(self.phrases.continuing, fits[:, -1:], fits[:, -2:-1])
-        allowed = allowed.masked_fill(~others, NEVER)
-        allowed.scatter_(1, tokens, of_phrases.masked_fill(~fits[:, : self.phrases.other], NEVER))
+        fits = left <= (self.max_lengths[sentences] - time - 2)[:, None]  # between the next token and END
+        forward = left[:, : self.phrases.other] < now[:, None]
+        forward &= ~(closed[:, None] & self.phrases.lengthening[sentences])
+        of_phrases = np.where(forward, taken(log_probabilities, tokens), taken(allowed, tokens))
+        end = np.where(now > 0, NEVER, allowed[:, END])
+        allowed = np.where(np.where(self.phrases.continuing, fits[:, -1:], fits[:, -2:-1]), allowed, NEVER)
+        np.put_along_axis(allowed, tokens, np.where(fits[:, : self.phrases.other], of_phrases, NEVER), axis=1)
         allowed[:, END] = end
-        stuck = (now == 0) & (allowed.amax(dim=1) == NEVER)  # what the rules leave has no room
-        allowed[:, END] = torch.where(stuck, log_probabilities[:, END], end)
+        stuck = (now == 0) & (allowed.max(axis=1) == NEVER)  # what the rules leave has no room
+        allowed[:, END] = np.where(stuck, log_probabilities[:, END], end)
         return allowed
 
-    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
-        candidates = _by_bank(self._candidates(lanes, log_probabilities))
+    def choose(self, lanes: Lanes, scores: Scores) -> Choice:
+        candidates = _by_bank(self._candidates(lanes, scores.values))
         ends = (candidates.tokens == END) & (candidates.totals > NEVER) & (_rank_in_bank(candidates) < self.beam_size)
-        ending = Ending(candidates.totals.masked_fill(~ends, NEVER), candidates.origins) if bool(ends.any()) else None
+        ending = Ending(np.where(ends, candidates.totals, NEVER), candidates.origins) if ends.any() else None
         beam = _shared_out(candidates, self.beam_size)
-        width = lanes.live.size(1)
-        first = torch.arange(0, len(lanes.live) * width, width, device=lanes.live.device).unsqueeze(1)
-        self._write((first + beam.origins).flatten(), beam.places.flatten())
+        width = lanes.live.shape[1]
+        first = np.arange(0, len(lanes.live) * width, width)[:, None]
+        self._write((first + beam.origins).ravel(), beam.places.ravel())
         return Choice(beam.totals, beam.tokens, beam.origins, ending)
 
-    def keep(self, lanes: Tensor) -> None:
-        parts = (part.unflatten(0, (self.active, -1))[lanes].flatten(0, 1) for part in self.progress)
-        self.active, self.progress = len(lanes), _Progress(*parts)
+    def keep(self, lanes: Array) -> None:
+        width = len(self.progress.sentences) // self.active
+        rows = (lanes[:, None] * width + np.arange(width)).ravel()
+        self.active, self.progress = len(lanes), _Progress(*(part[rows] for part in self.progress))
 
-    def _candidates(self, lanes: Lanes, log_probabilities: Tensor) -> _Candidates:
+    def _candidates(self, lanes: Lanes, log_probabilities: Array) -> _Candidates:
         """The best tokens of each row, and all tokens of its sentence's phrases."""
         tokens = self.phrases.tokens[self.progress.sentences]  # (rows, distinct)
-        values, best = best_tokens(log_probabilities.scatter(1, tokens, NEVER), 2 * self.beam_size, lanes.time)
-        numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
-        places = torch.cat([self.phrases.places(best), numbers], dim=1)
-        values = torch.cat([values, log_probabilities.gather(1, tokens).double()], dim=1)
-        origins = torch.arange(lanes.live.size(1), device=tokens.device).repeat(len(lanes.live)).unsqueeze(1)
+        of_phrases = taken(log_probabilities, tokens).astype(np.float64)
+        np.put_along_axis(log_probabilities, tokens, NEVER, axis=1)
+        values, best = best_tokens(Scores(log_probabilities), 2 * self.beam_size, lanes.time)
+        numbers = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
+        places = np.concatenate([self.phrases.places(best), numbers], axis=1)
+        origins = np.tile(np.arange(lanes.live.shape[1]), len(lanes.live))[:, None]
         candidates = (
-            lanes.live.view(-1, 1) + values,
-            torch.cat([best, tokens], dim=1),
-            origins.expand_as(places),
+            lanes.live.reshape(-1, 1) + np.concatenate([values, of_phrases], axis=1),
+            np.concatenate([best, tokens], axis=1),
+            np.broadcast_to(origins, places.shape),
             places,
-            self.progress.left.gather(1, places),
+            taken(self.progress.left, places),
         )
         return _Candidates(*(part.reshape(len(lanes.live), -1) for part in candidates))
 
-    def _write(self, rows: Tensor, places: Tensor) -> None:
+    def _write(self, rows: Array, places: Array) -> None:
         """Go on from the present rows `rows` with the tokens at `places` among those of the phrases."""
         sentences, now = self.progress.sentences[rows], self.progress.following[rows, :, places]
         self.progress = _progress(self.phrases, sentences, now)
 
 
-def _progress(phrases: Phrases, sentences: Tensor, now: Tensor) -> _Progress:
+def _progress(phrases: Phrases, sentences: Array, now: Array) -> _Progress:
     following = phrases.following(now, sentences)
     return _Progress(sentences, now, following, phrases.left(following, sentences))
 
 
 def _by_bank(candidates: _Candidates) -> _Candidates:
     """Sorted by what is left, and by log-probability where that is equal; impossible ones are the last bank."""
-    candidates = candidates._replace(left=candidates.left.masked_fill(candidates.totals == NEVER, IMPOSSIBLE))
-    by_total = candidates.take(torch.sort(candidates.totals, dim=1, descending=True, stable=True).indices)
-    return by_total.take(torch.sort(by_total.left, dim=1, stable=True).indices)
+    candidates = candidates._replace(left=np.where(candidates.totals == NEVER, IMPOSSIBLE, candidates.left))
+    by_total = candidates.take(np.argsort(-candidates.totals, axis=1, kind="stable"))
+    return by_total.take(np.argsort(by_total.left, axis=1, kind="stable"))
 
 
-def _rank_in_bank(candidates: _Candidates) -> Tensor:
+def _rank_in_bank(candidates: _Candidates) -> Array:
     """The place of each of the candidates, which are sorted by bank, in its bank, from 0."""
-    left = candidates.left.contiguous()
-    return torch.arange(left.shape[1], device=left.device) - torch.searchsorted(left, left)
+    left, places = candidates.left, np.arange(candidates.left.shape[1])
+    begins = np.concatenate([np.ones((len(left), 1), dtype=bool), left[:, 1:] != left[:, :-1]], axis=1)
+    ranks: Array = places - np.maximum.accumulate(np.where(begins, places, 0), axis=1)
+    return ranks
 
 
 def _shared_out(candidates: _Candidates, beam_size: int) -> _Candidates:
     """The new beam: the first of every bank, the second of every bank … of those that do not end; best first."""
-    going_on = candidates.totals.masked_fill(candidates.tokens == END, NEVER)
+    going_on = np.where(candidates.tokens == END, NEVER, candidates.totals)
     candidates = _by_bank(candidates._replace(totals=going_on))
-    ranks = _rank_in_bank(candidates).masked_fill(candidates.left == IMPOSSIBLE, IMPOSSIBLE)
-    beam = candidates.take(torch.sort(ranks, dim=1, stable=True).indices[:, :beam_size])
-    return beam.take(torch.sort(beam.totals, dim=1, descending=True, stable=True).indices)
+    ranks = np.where(candidates.left == IMPOSSIBLE, IMPOSSIBLE, _rank_in_bank(candidates))
+    beam = candidates.take(np.argsort(ranks, axis=1, kind="stable")[:, :beam_size])
+    return beam.take(np.argsort(-beam.totals, axis=1, kind="stable"))

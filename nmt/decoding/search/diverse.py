@@ -15,11 +15,10 @@ Vijayakumar et al. (2018), arXiv 1610.02424, algorithm 1 with Hamming diversity.
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from nmt.decoding.search.choices import NEVER, Choice, best_continuations, split
-from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.choices import NEVER, Choice, best_continuations, split, taken
+from nmt.decoding.search.hypotheses import Array, Hypothesis, Scores
 from nmt.decoding.search.loop import Lanes, Policy
 
 
@@ -32,32 +31,35 @@ class Groups(Policy):
     def __init__(self, groups: int, group_size: int, strength: float) -> None:
         self.lanes_per_sentence, self.beam_size, self.strength = groups, group_size, strength
 
-    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+    def choose(self, lanes: Lanes, scores: Scores) -> Choice:
         """The choice of all groups. What ends is noted at once, as a group that is done costs the next ones nothing."""
         groups = self.lanes_per_sentence
-        rows = log_probabilities.view(-1, groups, lanes.live.size(1), log_probabilities.size(1))
-        losses = rows.new_zeros(len(rows), rows.size(3), dtype=torch.float64)
+        rows = scores.values.reshape(-1, groups, lanes.live.shape[1], scores.values.shape[1])
+        losses = np.zeros((len(rows), rows.shape[3]))
         choices = []
         for group in range(groups):
             part = slice(group, None, groups)
             live, tokens, origins, ending = self._choose(lanes.live[part], rows[:, group], losses, lanes.time)
             lanes.finish(ending, part)
-            live = live.masked_fill(lanes.done(live, part).unsqueeze(1), NEVER)
-            losses.scatter_add_(1, tokens, self.strength * (live > NEVER).double())
+            live = np.where(lanes.done(live, part)[:, None], NEVER, live)
+            np.add.at(losses, (np.arange(len(losses))[:, None], tokens), self.strength * (live > NEVER))
             choices.append((live, tokens, origins))
-        live, tokens, origins = (torch.stack(parts, dim=1).flatten(0, 1) for parts in zip(*choices, strict=True))
+        live, tokens, origins = (
+            np.stack(parts, axis=1).reshape(-1, parts[0].shape[1]) for parts in zip(*choices, strict=True)
+        )
         return Choice(live, tokens, origins)
 
-    def _choose(self, live: Tensor, log_probabilities: Tensor, losses: Tensor, time: int) -> Choice:
+    def _choose(self, live: Array, log_probabilities: Array, losses: Array, time: int) -> Choice:
         """The choice of one group of each sentence, from `live` (sentences, width).
 
         `log_probabilities` (sentences, width, vocabulary), `losses` (sentences, vocabulary).
         """
-        seen = (log_probabilities - losses.unsqueeze(1).to(log_probabilities.dtype)).flatten(0, 1)
-        choice = split(best_continuations(live, seen, 2 * self.beam_size, time), self.beam_size)
-        places = choice.origins * seen.size(1) + choice.tokens
-        totals = live.gather(1, choice.origins) + log_probabilities.flatten(1).gather(1, places)
-        return choice._replace(live=totals.masked_fill(choice.live == NEVER, NEVER))
+        vocabulary = log_probabilities.shape[2]
+        seen = (log_probabilities - losses[:, None].astype(log_probabilities.dtype)).reshape(-1, vocabulary)
+        choice = split(best_continuations(live, Scores(seen), 2 * self.beam_size, time), self.beam_size)
+        places = choice.origins * vocabulary + choice.tokens
+        totals = taken(live, choice.origins) + taken(log_probabilities.reshape(len(live), -1), places)
+        return choice._replace(live=np.where(choice.live == NEVER, NEVER, totals))
 
     def joined(self, lanes: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
         """The best of each group that no earlier group has returned, best first."""

@@ -2,23 +2,35 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from torch import Tensor
+from numpy.typing import NDArray
 
+Array = NDArray[Any]
 LengthPenalty = Literal["none", "average"] | float
 
 
 class SearchState(Protocol):
     """What `step` carries from one token to the next, for a number of rows."""
 
-    def select(self: "State", rows: Tensor) -> "State":
+    def select(self: "State", rows: Array) -> "State":
         """The state of the rows `rows` (sentences, beam), which are flat indices into the present ones."""
         ...
 
 
 State = TypeVar("State", bound=SearchState)
-Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+
+class Scores(NamedTuple):
+    """The log-probabilities of what may follow each row, which may be overwritten."""
+
+    values: Array  # (rows, any number); where not all tokens are listed, the largest first
+    ids: Array | None = None  # the token of each, of equal values the smaller first; None: column v is token v
+
+
+Step = Callable[[Array, State, int | None], tuple[Scores, State]]
+"""From tokens (rows,), the state, and how many tokens of each row are wanted, to at least these, or all for None, and
+the next state."""
 
 
 class Hypothesis(NamedTuple):

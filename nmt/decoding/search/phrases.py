@@ -19,10 +19,9 @@ There is always a token that makes it smaller: the next one of that phrase. The 
 
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+import numpy as np
 
+from nmt.decoding.search.hypotheses import Array
 from nmt.symbols import PAD
 
 Ids = Sequence[int]
@@ -36,9 +35,7 @@ class Phrases:
     for any other token that begins a word or ends one, and the last for any other that makes a word longer.
     """
 
-    def __init__(
-        self, phrases: Sequence[Sequence[Ids]], complete: Sequence[Sequence[bool]], continuing: Tensor
-    ) -> None:
+    def __init__(self, phrases: Sequence[Sequence[Ids]], complete: Sequence[Sequence[bool]], continuing: Array) -> None:
         """`phrases`: those of each sentence, as token ids, none of them empty; `complete`: whether their last word is.
 
         `continuing` (vocabulary,): which tokens make a word longer.
@@ -46,19 +43,19 @@ class Phrases:
         distinct = [sorted({token for phrase in of_sentence for token in phrase}) for of_sentence in phrases]
         first = [{phrase[0] for phrase in of_sentence} for of_sentence in phrases]
         begins = [[token in some for token in tokens] for tokens, some in zip(distinct, first, strict=True)]
-        device, self.continuing = continuing.device, continuing
-        self.tokens = padded(distinct, PAD).to(device)
-        self.other = self.tokens.size(1)
-        self.lengthening = continuing[self.tokens] & ~padded(begins, True).bool().to(device)
-        self.lengths = padded([list(map(len, of_sentence)) for of_sentence in phrases], 0).to(device)
+        self.continuing = continuing
+        self.tokens = padded(distinct, PAD)
+        self.other = self.tokens.shape[1]
+        self.lengthening = continuing[self.tokens] & (padded(begins, True) == 0)
+        self.lengths = padded([list(map(len, of_sentence)) for of_sentence in phrases], 0)
         longest = max((len(phrase) for of_sentence in phrases for phrase in of_sentence), default=0)
-        table = torch.zeros(*self.lengths.shape, longest + 2, self.other + 2, dtype=torch.long)
-        goes_on = torch.zeros(*self.lengths.shape, longest + 2, dtype=torch.bool)
-        for sentence, (of_sentence, lengthening) in enumerate(zip(phrases, self.lengthening.cpu(), strict=True)):
+        table = np.zeros((*self.lengths.shape, longest + 2, self.other + 2), dtype=np.int64)
+        goes_on = np.zeros((*self.lengths.shape, longest + 2), dtype=bool)
+        for sentence, (of_sentence, lengthening) in enumerate(zip(phrases, self.lengthening, strict=True)):
             alphabet = distinct[sentence]
             for number, phrase in enumerate(of_sentence):
                 size, rows = len(phrase), table[sentence, number]
-                rows[: size + 1, : len(alphabet)] = torch.tensor(_automaton(phrase, alphabet))
+                rows[: size + 1, : len(alphabet)] = _automaton(phrase, alphabet)
                 if complete[sentence][number]:
                     rows[size, : self.other][~lengthening] = size + 1
                     rows[size, self.other] = size + 1
@@ -66,43 +63,49 @@ class Phrases:
                     rows[rows == size] = size + 1
                 rows[size + 1] = size + 1
                 goes_on[sentence, number, :size] = lengthening[[alphabet.index(token) for token in phrase]]
-        self.table = table.to(device)  # (sentences, phrases, progress, place) → progress
-        self.goes_on = goes_on.to(device)  # (sentences, phrases, progress), whether the next token makes a word longer
+        self.table = table  # (sentences, phrases, progress, place) → progress
+        self.goes_on = goes_on  # (sentences, phrases, progress), whether the next token makes a word longer
 
-    def places(self, tokens: Tensor) -> Tensor:
+    def places(self, tokens: Array) -> Array:
         """The places of `tokens` that are of no phrase."""
-        return self.other + self.continuing[tokens].long()
+        places: Array = self.other + self.continuing[tokens].astype(np.int64)
+        return places
 
-    def following(self, progress: Tensor, sentences: Tensor) -> Tensor:
+    def following(self, progress: Array, sentences: Array) -> Array:
         """The progress (rows, phrases, places) after one more token, for each place that it may have.
 
         `progress` (rows, phrases) is that before it, `sentences` (rows,) the sentence of each row.
         """
-        return self.table[sentences.unsqueeze(1), self._numbers(), progress]
+        following: Array = self.table[sentences[:, None], self._numbers(), progress]
+        return following
 
-    def left(self, progress: Tensor, sentences: Tensor, closed: Tensor | None = None) -> Tensor:
+    def left(self, progress: Array, sentences: Array, closed: Array | None = None) -> Array:
         """How many tokens are left to write: (rows, …) for `progress` (rows, phrases, …).
 
         `closed` (rows, …): where the last word must not be made longer.
         """
-        if progress.size(1) == 0:
-            return progress.sum(dim=1)
-        beside = [1] * (progress.dim() - 2)
-        lengths = self.lengths[sentences].view(*progress.shape[:2], *beside)
-        goes_on = self.goes_on[sentences.view(-1, 1, *beside), self._numbers().view(1, -1, *beside), progress]
+        if progress.shape[1] == 0:
+            nothing: Array = progress.sum(axis=1)
+            return nothing
+        beside = [1] * (progress.ndim - 2)
+        lengths = self.lengths[sentences].reshape(*progress.shape[:2], *beside)
+        goes_on = self.goes_on[sentences.reshape(-1, 1, *beside), self._numbers().reshape(1, -1, *beside), progress]
         missing, is_open = progress < lengths, progress == lengths
-        apart = (lengths * missing).sum(dim=1) - (progress * (missing & ~goes_on)).amax(dim=1)
-        longer = (lengths * (missing | is_open)).sum(dim=1) - (progress * (missing & goes_on)).amax(dim=1)
-        left = torch.minimum(apart, longer)
-        return left if closed is None else torch.where(closed, apart, left)
+        apart = (lengths * missing).sum(axis=1) - (progress * (missing & ~goes_on)).max(axis=1)
+        longer = (lengths * (missing | is_open)).sum(axis=1) - (progress * (missing & goes_on)).max(axis=1)
+        left: Array = np.minimum(apart, longer)
+        return left if closed is None else np.where(closed, apart, left)
 
-    def _numbers(self) -> Tensor:
-        return torch.arange(self.lengths.size(1), device=self.lengths.device)
+    def _numbers(self) -> Array:
+        return np.arange(self.lengths.shape[1])
 
 
-def padded(rows: Sequence[Sequence[int]], filling: int) -> Tensor:
-    """At least one row as a tensor (rows, longest)."""
-    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=filling)
+def padded(rows: Sequence[Sequence[int]], filling: int) -> Array:
+    """At least one row as an array (rows, longest)."""
+    filled = np.full((len(rows), max(map(len, rows))), filling)
+    for number, row in enumerate(rows):
+        filled[number, : len(row)] = row
+    return filled
 
 
 def _automaton(phrase: Ids, alphabet: Ids) -> list[list[int]]:

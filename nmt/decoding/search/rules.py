@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.search.choices import NEVER, only_end
+from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.search.phrases import padded
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
@@ -25,18 +24,18 @@ class Rule:
     row.
     """
 
-    def bar(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+    def bar(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
         """Set to -inf, in place, what no other rule may let in after all, in the model's `log_probabilities`."""
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
         """Set what is forbidden to -inf, in place, in the `log_probabilities` (rows, vocabulary) of the next token."""
 
-    def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
+    def override(self, allowed: Array, log_probabilities: Array, written: Array, sentences: Array) -> Array:
         """What may follow after all, instead of `allowed`; `log_probabilities` are the model's, without any rule."""
         return allowed
 
 
-def rules_of(decoding: DecodingConfig, shortest: Tensor) -> list[Rule]:
+def rules_of(decoding: DecodingConfig, shortest: Array) -> list[Rule]:
     """The rules that a configuration asks for; `shortest` (sentences,) are the minimal lengths of translations."""
     rules: list[Rule] = []
     if decoding.minimum_length or decoding.minimum_length_ratio:
@@ -48,7 +47,7 @@ def rules_of(decoding: DecodingConfig, shortest: Tensor) -> list[Rule]:
     return rules
 
 
-def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, rules: Sequence[Rule]) -> Tensor:
+def under_rules(log_probabilities: Array, written: Array, sentences: Array, rules: Sequence[Rule]) -> Array:
     """What `rules` leave of `log_probabilities` (rows, vocabulary); the other arguments are those of `Rule`.
 
     Where what they forbid leaves nothing at all, END may follow, or where that is barred all that is not. After that
@@ -57,10 +56,10 @@ def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, r
     log_probabilities[:, [PAD, BEGIN]] = NEVER
     for rule in rules:
         rule.bar(log_probabilities, written, sentences)
-    allowed = log_probabilities.clone()
+    allowed = log_probabilities.copy()
     for rule in rules:
         rule.forbid(allowed, written, sentences)
-    stuck = torch.nonzero(allowed.amax(dim=1) == NEVER).squeeze(1)
+    stuck = np.flatnonzero(allowed.max(axis=1) == NEVER)
     if len(stuck):
         way_out = log_probabilities[stuck]
         only_end(way_out, way_out[:, END] > NEVER)
@@ -73,17 +72,17 @@ def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, r
 class MinimumLength(Rule):
     """No END before a translation has `minimum` (sentences,) tokens, END not counted."""
 
-    def __init__(self, minimum: Tensor) -> None:
+    def __init__(self, minimum: Array) -> None:
         self.minimum = minimum
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        log_probabilities[:, END].masked_fill_(written.size(1) < self.minimum[sentences], NEVER)
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
+        log_probabilities[written.shape[1] < self.minimum[sentences], END] = NEVER
 
 
 class NoUnknown(Rule):
     """No unknown piece."""
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
         log_probabilities[:, UNKNOWN] = NEVER
 
 
@@ -93,15 +92,14 @@ class NoRepeatedNgrams(Rule):
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        time = written.size(1)
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
+        time = written.shape[1]
         if time < self.size:
             return
-        windows = written.unfold(1, self.size, 1)  # (rows, windows, size)
-        begun = written[:, time - self.size + 1 :].unsqueeze(1)  # what the next token would complete
-        seen = (windows[:, :, :-1] == begun).all(dim=2)
-        followers = windows[:, :, -1].masked_fill(~seen, PAD)  # which is never produced anyway
-        log_probabilities.scatter_(1, followers, NEVER)
+        windows = np.lib.stride_tricks.sliding_window_view(written, self.size, axis=1)  # (rows, windows, size)
+        begun = written[:, None, time - self.size + 1 :]  # what the next token would complete
+        rows, numbers = np.nonzero((windows[:, :, :-1] == begun).all(axis=2))
+        log_probabilities[rows, windows[rows, numbers, -1]] = NEVER
 
 
 class NoForbidden(Rule):
@@ -111,22 +109,22 @@ class NoForbidden(Rule):
     `ids` (columns,): the token of each column, where those of a shortlist are searched.
     """
 
-    def __init__(self, texts: Any, limits: Tensor, ids: Tensor | None = None) -> None:
+    def __init__(self, texts: Any, limits: Array, ids: Array | None = None) -> None:
         self.texts, self.limits = texts, limits
-        self.ids = None if ids is None else ids.cpu().numpy()
+        self.ids = ids
         self.states: dict[tuple[int, ...], Any] = {(): texts.start}  # of the rows of the step before
 
-    def bar(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+    def bar(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
         rows = [tuple(tokens) for tokens in written.tolist()]
         self.states = {row: self._state(row) for row in rows}
-        lasts = (self.limits[sentences] <= written.size(1) + 2).tolist()
+        lasts = (self.limits[sentences] <= written.shape[1] + 2).tolist()
         alike: dict[tuple[Any, bool], list[int]] = {}
         for place, (row, is_last) in enumerate(zip(rows, lasts, strict=True)):
             alike.setdefault((self.states[row], is_last), []).append(place)
         for (state, is_last), places in alike.items():
             barred = self.texts.barred(state, is_last)
-            columns = torch.from_numpy(np.flatnonzero(barred if self.ids is None else barred[self.ids]))
-            log_probabilities[torch.tensor(places).unsqueeze(1), columns] = NEVER
+            columns = np.flatnonzero(barred if self.ids is None else barred[self.ids])
+            log_probabilities[np.array(places)[:, None], columns] = NEVER
 
     def _state(self, row: tuple[int, ...]) -> Any:
         if not row:
@@ -142,20 +140,21 @@ class ForcedPrefix(Rule):
     word longer, comes right after a prefix whose last word is `complete`.
     """
 
-    def __init__(self, prefixes: Sequence[Sequence[int]], complete: Sequence[bool], continuing: Tensor) -> None:
-        device = continuing.device
-        self.tokens = padded(prefixes, PAD).to(device)  # (sentences, longest)
-        self.lengths = torch.tensor(list(map(len, prefixes)), device=device)
-        self.complete, self.continuing = torch.tensor(complete, device=device), continuing
+    def __init__(self, prefixes: Sequence[Sequence[int]], complete: Sequence[bool], continuing: Array) -> None:
+        self.tokens = padded(prefixes, PAD)  # (sentences, longest)
+        self.lengths = np.array(list(map(len, prefixes)))
+        self.complete, self.continuing = np.array(complete), continuing
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        rows = self.complete[sentences] & (self.lengths[sentences] == written.size(1))
-        log_probabilities.masked_fill_(rows.unsqueeze(1) & self.continuing, NEVER)
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
+        rows = self.complete[sentences] & (self.lengths[sentences] == written.shape[1])
+        log_probabilities[rows[:, None] & self.continuing] = NEVER
 
-    def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
-        time = written.size(1)
-        if time >= self.tokens.size(1):
+    def override(self, allowed: Array, log_probabilities: Array, written: Array, sentences: Array) -> Array:
+        time = written.shape[1]
+        if time >= self.tokens.shape[1]:
             return allowed
-        following = self.tokens[sentences, time].unsqueeze(1)
-        forced = torch.full_like(allowed, NEVER).scatter_(1, following, log_probabilities.gather(1, following))
-        return torch.where((self.lengths[sentences] > time).unsqueeze(1), forced, allowed)
+        rows = np.flatnonzero(self.lengths[sentences] > time)
+        following = self.tokens[sentences[rows], time]
+        allowed[rows] = NEVER
+        allowed[rows, following] = log_probabilities[rows, following]
+        return allowed

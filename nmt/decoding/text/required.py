@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import regex
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
@@ -75,11 +75,11 @@ def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
     return tokens[1:] if apart else tokens
 
 
-def word_continuations(target: Subwords) -> Tensor:
+def word_continuations(target: Subwords) -> NDArray[np.bool_]:
     """Whether each piece (vocabulary,), written after a word, would make it longer; UNKNOWN may, where any piece does,
     as it does not in a word model."""
     pieces = target.pieces(range(target.size))
-    continuing = torch.tensor(
+    continuing = np.array(
         [bool(_BYTE.fullmatch(piece)) or (not piece.startswith(WORD_START) and in_word(piece[:1])) for piece in pieces]
     )
     continuing[UNKNOWN] = continuing.any()

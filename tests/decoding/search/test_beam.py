@@ -4,15 +4,13 @@ import itertools
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
-from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.choices import best_continuations, best_tokens
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import plain_beam_search, random_tables
+from tests.decoding.tables import beam_search, plain_beam_search, random_tables
 
 A, B, C = 4, 5, 6
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -21,28 +19,34 @@ PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
 class Rows(NamedTuple):
     """The state of the tables: which table (sentence) each row belongs to, and a log of the rows that were selected."""
 
-    table: Tensor  # (rows,)
+    table: Array  # (rows,)
     selections: list[list[list[int]]]
 
-    def select(self, rows: Tensor) -> "Rows":
+    def select(self, rows: Array) -> "Rows":
         self.selections.append(rows.tolist())
-        return Rows(self.table[rows.flatten()], self.selections)
+        return Rows(self.table[rows.ravel()], self.selections)
 
 
 class Search:
     """Beam search over one table a sentence; counts the rows of every step.
 
-    One sentence is searched alone, and once more as a batch of two of the same, which must give the same.
+    One sentence is searched alone, and once more as a batch of two of the same, which must give the same; and so must
+    steps that list the best tokens only.
     """
 
-    def __init__(self, tables: Tensor) -> None:
+    def __init__(self, tables: Array) -> None:
+        self.lists = False
         self.tables = tables  # (sentences, vocabulary, vocabulary) log-probabilities: last token → next token
         self.rows: list[int] = []
         self.selections: list[list[list[int]]] = []
 
-    def step(self, tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
+    def step(self, tokens: Array, state: Rows, wanted: int | None) -> tuple[Scores, Rows]:
         self.rows.append(len(tokens))
-        return self.tables[state.table, tokens], state
+        values = self.tables[state.table, tokens]
+        if wanted is None or not self.lists:
+            return Scores(values), state
+        ids = np.argsort(-values, axis=1, kind="stable")[:, :wanted]
+        return Scores(np.take_along_axis(values, ids, axis=1), ids), state
 
     def __call__(
         self,
@@ -58,30 +62,35 @@ class Search:
         def hypotheses(copies: int) -> list[list[Hypothesis]]:
             return beam_search(
                 self.step,
-                Rows(torch.arange(sentences).repeat(copies), self.selections),
+                Rows(np.tile(np.arange(sentences), copies), self.selections),
                 beam_size=beam_size,
                 length_penalty=length_penalty,
-                max_lengths=torch.tensor(limits * copies),
+                max_lengths=np.array(limits * copies),
                 n_best=n_best,
             )
 
         twice = hypotheses(2) * 2 if sentences == 1 else []
+        self.lists = True
+        listed = hypotheses(1)
+        self.lists = False
         self.rows.clear()
         self.selections.clear()
         once = hypotheses(1)
+        assert listed == once
         assert twice in ([], once * 4)
         return once
 
 
-def table(transitions: dict[int, dict[int, float]], vocabulary: int = 7) -> Tensor:
+def table(transitions: dict[int, dict[int, float]], vocabulary: int = 7) -> Array:
     """Log-probabilities (vocabulary, vocabulary) from probabilities; a token without a row always ends."""
-    probabilities = torch.zeros(vocabulary, vocabulary)
+    probabilities = np.zeros((vocabulary, vocabulary), dtype=np.float32)
     probabilities[:, END] = 1.0
     for last, choices in transitions.items():
         probabilities[last] = 0.0
         for token, probability in choices.items():
             probabilities[last, token] = probability
-    return probabilities.log()
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
 
 
 # The greedy path is A (0.6), B (0.4), C (0.9): 0.216. The path B (0.4), C (0.9) is better: 0.36.
@@ -152,7 +161,7 @@ def test_pad_and_begin_are_never_produced() -> None:
 
 def test_the_maximal_length_forces_the_end_and_counts_it() -> None:
     endless = table({BEGIN: {A: 0.9, END: 0.1}, A: {A: 0.75, END: 0.25}})
-    endless = torch.stack([endless, endless, endless])
+    endless = np.stack([endless, endless, endless])
     results = Search(endless)(1, max_lengths=[1, 2, 5])
     assert tokens(results) == [[[]], [[A]], [[A] * 4]]
     assert results[0][0].log_probability == pytest.approx(math.log(0.1))
@@ -160,72 +169,72 @@ def test_the_maximal_length_forces_the_end_and_counts_it() -> None:
 
 
 def test_equally_good_tokens_are_taken_in_the_order_of_their_ids() -> None:
-    flat = torch.full((1, 300, 300), -math.log(300.0))
+    flat = np.full((1, 300, 300), -math.log(300.0))
     flat[:, BEGIN, END] = float("-inf")
     assert tokens(Search(flat)(3, n_best=3, max_lengths=2)) == [[[1], [4], [5]]]
 
 
-def sorted_sums(live: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def sorted_sums(live: Array, values: Array, count: int) -> tuple[Array, Array, Array]:
     """What `best_continuations` has to give, by a stable sort of everything."""
-    values = values.double()
+    values = values.astype(np.float64)
     values[:, [PAD, BEGIN]] = float("-inf")
-    sums = (live.unsqueeze(2) + values.view(*live.shape, -1)).flatten(1)
-    totals, places = torch.sort(sums, dim=1, descending=True, stable=True)
-    return totals[:, :count], places[:, :count] // values.shape[1], places[:, :count] % values.shape[1]
+    sums = (live[:, :, None] + values.reshape(*live.shape, -1)).reshape(len(live), -1)
+    places = np.argsort(-sums, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(sums, places, axis=1), places // values.shape[1], places % values.shape[1]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("different", [3, 50, 10**6])
 @pytest.mark.parametrize("columns", [7, 63, 257, 1600, 8000, 8037])
 @pytest.mark.parametrize(("width", "count"), [(1, 2), (1, 10), (3, 1), (5, 10)])
 def test_the_best_continuations_are_those_of_a_stable_sort(
-    columns: int, width: int, count: int, different: int, dtype: torch.dtype
+    columns: int, width: int, count: int, different: int, dtype: type
 ) -> None:
     """Of few different values, so that most are equal, as of many; with zeros of both signs and impossible tokens."""
-    generator = torch.Generator().manual_seed(columns + different)
-    live = torch.randint(-3, 1, (11, width), generator=generator).double()
-    values = torch.randint(1 - different, 1, (11 * width, columns), generator=generator).to(dtype) / 7
+    generator = np.random.default_rng(columns + different)
+    live = generator.integers(-3, 1, (11, width)).astype(np.float64)
+    values = generator.integers(1 - different, 1, (11 * width, columns)).astype(dtype) / dtype(7)
     values[0, -1] = values[1, 4] = values[2, 0] = 2.0  # at the ends
     values[3, ::2] = -0.0
     values[4, 5:] = float("-inf")
-    expected = sorted_sums(live, values.clone(), count)
-    continuations = best_continuations(live, values, count, 0)
-    assert torch.equal(continuations.totals, expected[0])
+    expected = sorted_sums(live, values, count)
+    continuations = best_continuations(live, Scores(values), count, 0)
+    assert np.array_equal(continuations.totals, expected[0])
     possible = continuations.totals > float("-inf")
-    assert torch.equal(continuations.origins[possible], expected[1][possible])
-    assert torch.equal(continuations.tokens[possible], expected[2][possible])
+    assert np.array_equal(continuations.origins[possible], expected[1][possible])
+    assert np.array_equal(continuations.tokens[possible], expected[2][possible])
 
 
 def test_the_best_continuations_where_no_two_are_equal() -> None:
-    generator = torch.Generator().manual_seed(2)
-    live, values = (torch.randn(*size, dtype=torch.float64, generator=generator) for size in ((11, 5), (55, 8000)))
-    expected = sorted_sums(live, values.clone(), 10)
-    for part, sorted_part in zip(best_continuations(live, values, 10, 0), expected, strict=True):
-        assert torch.equal(part, sorted_part)
+    generator = np.random.default_rng(2)
+    live, values = (generator.standard_normal(size) for size in ((11, 5), (55, 8000)))
+    expected = sorted_sums(live, values, 10)
+    for part, sorted_part in zip(best_continuations(live, Scores(values), 10, 0), expected, strict=True):
+        assert np.array_equal(part, sorted_part)
 
 
 @pytest.mark.parametrize("best", range(0, 40, 3))
 def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int) -> None:
     """One 5, and in each of 40 blocks of 64 columns a 4 at the end."""
-    values = torch.zeros(1, 40 * 64)
+    values = np.zeros((1, 40 * 64))
     values[0, 63::64] = 4.0
     values[0, 64 * best + 10] = 5.0
-    assert best_tokens(values, 2, 0)[1].tolist() == [[64 * best + 10, 63]]
+    assert best_tokens(Scores(values), 2, 0)[1].tolist() == [[64 * best + 10, 63]]
 
 
 def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
-    values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
-    expected = sorted_sums(torch.zeros(11, 1), values.clone(), 5)
-    best_values, tokens = best_tokens(values, 5, 0)
-    assert best_values.dtype == torch.float64
-    assert torch.equal(best_values, expected[0])
-    assert torch.equal(tokens, expected[2])
+    values = np.random.default_rng(1).integers(0, 50, (11, 8000)).astype(np.float32)
+    expected = sorted_sums(np.zeros((11, 1)), values, 5)
+    best_values, tokens = best_tokens(Scores(values), 5, 0)
+    assert best_values.dtype == np.float64
+    assert np.array_equal(best_values, expected[0])
+    assert np.array_equal(tokens, expected[2])
 
 
 def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
     chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
     short = table({BEGIN: {A: 1.0}})
-    search = Search(torch.stack([chain, short, chain]))
+    search = Search(np.stack([chain, short, chain]))
     assert tokens(search(1)) == [[[A, B, C]], [[A]], [[A, B, C]]]
     assert search.selections == [[[0], [2]]]
 
@@ -233,7 +242,7 @@ def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
 def test_finished_sentences_leave_and_the_search_ends_with_the_last() -> None:
     chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
     short = table({BEGIN: {A: 1.0}})
-    search = Search(torch.stack([short, chain]))
+    search = Search(np.stack([short, chain]))
     search(2)
     assert search.rows == [2, 4, 2, 2]  # one row a sentence at first, then two; `short` ends at the second step
 
@@ -263,7 +272,7 @@ def test_what_is_as_long_as_it_may_be_can_still_win() -> None:
 
 def test_tokens_are_whole_numbers() -> None:
     for copies in (1, 2):
-        results = Search(GARDEN_PATH.repeat(copies, 1, 1))(2)
+        results = Search(np.tile(GARDEN_PATH, (copies, 1, 1)))(2)
         assert all(
             type(token) is int for sentence in tokens(results) for hypothesis in sentence for token in hypothesis
         )
@@ -277,24 +286,24 @@ def test_finished_junk_does_not_end_the_search_before_the_good_translation_finis
 
 @pytest.mark.parametrize("sentences", [1, 2])
 def test_nan_is_an_error(sentences: int) -> None:
-    broken = GARDEN_PATH.clone()
+    broken = GARDEN_PATH.copy()
     broken[A, C] = float("nan")
     with pytest.raises(RuntimeError, match=r"token 2 .*NaN"):
         beam_search(
-            lambda tokens, state: (broken[tokens], state),
-            Rows(torch.arange(sentences), []),
+            lambda tokens, state, wanted: (Scores(broken[tokens]), state),
+            Rows(np.arange(sentences), []),
             beam_size=2,
             length_penalty="none",
-            max_lengths=torch.tensor([5] * sentences),
+            max_lengths=np.array([5] * sentences),
             n_best=1,
         )
 
 
 def test_nan_of_one_sentence_is_an_error() -> None:
-    values = torch.zeros(2, 7)
+    values = np.zeros((2, 7))
     values[1, A] = float("nan")
     with pytest.raises(RuntimeError, match=r"token 4 .*NaN"):
-        best_continuations(torch.zeros(2, 1, dtype=torch.float64), values, 2, 3)
+        best_continuations(np.zeros((2, 1)), Scores(values), 2, 3)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)

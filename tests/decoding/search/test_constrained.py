@@ -4,18 +4,17 @@ import itertools
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.constrained import Banks
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
-from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
+from tests.decoding.tables import Rows, normalized, random_tables, table_beam_search, table_step
 
 Ids = Sequence[int]
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -30,18 +29,18 @@ def contains(words: Ids, phrase: Ids, continuing: Ids = ()) -> bool:
 
 def left_by(phrases: list[list[int]], written: Ids, continuing: Ids = (), *, closed: bool = False) -> int:
     """What is left of phrases whose last words are complete; with nothing `continuing`, that does not matter."""
-    makes_longer = torch.tensor([token in continuing for token in range(9)])
+    makes_longer = np.array([token in continuing for token in range(9)])
     together = Phrases([phrases], [[True] * len(phrases)], makes_longer)
-    progress, first = torch.zeros_like(together.lengths), torch.zeros(1, dtype=torch.long)
+    progress, first = np.zeros_like(together.lengths), np.zeros(1, dtype=np.int64)
     places = {token: place for place, token in enumerate(together.tokens[0].tolist())}
     for token in written:
-        place = places.get(token, int(together.places(torch.tensor(token))))
+        place = places.get(token, int(together.places(np.array(token))))
         progress = together.following(progress, first)[:, :, place]
-    return int(together.left(progress, first, torch.tensor([closed])))
+    return int(together.left(progress, first, np.array([closed]))[0])
 
 
 def searched(
-    tables: Tensor,
+    tables: Array,
     phrases: list[list[list[int]]],
     *,
     beam_size: int,
@@ -50,20 +49,20 @@ def searched(
     n_best: int = 1,
     rules: Sequence[Rule] = (),
     prefix: ForcedPrefix | None = None,
-    continuing: Tensor | None = None,
+    continuing: Array | None = None,
 ) -> list[list[Hypothesis]]:
     sentences, vocabulary = tables.shape[:2]
-    max_lengths = torch.tensor(limits)
+    max_lengths = np.array(limits)
     complete = [[continuing is not None] * len(required) for required in phrases]
     banks = Banks(
-        Phrases(phrases, complete, torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing),
+        Phrases(phrases, complete, np.zeros(vocabulary, dtype=bool) if continuing is None else continuing),
         beam_size=beam_size,
         max_lengths=max_lengths,
-        closed=torch.full_like(max_lengths, -1) if prefix is None else prefix.lengths.where(prefix.complete, -1),
+        closed=np.full_like(max_lengths, -1) if prefix is None else np.where(prefix.complete, prefix.lengths, -1),
     )
     return search(
         table_step(tables),
-        Rows(torch.arange(sentences)),
+        Rows(np.arange(sentences)),
         banks,
         length_penalty=length_penalty,
         max_lengths=max_lengths,
@@ -201,7 +200,7 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
 def test_phrases_prevail_over_rules() -> None:
     tables = random_tables(4, 9, seed=8)
     phrases = [[[4, 4, UNKNOWN]], [[5, 6, 5, 6]], [[UNKNOWN]], [[7]]]
-    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5] * 4))]
+    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(np.array([5] * 4))]
     for required, (best,) in zip(
         phrases, searched(tables, phrases, beam_size=6, limits=[8] * 4, rules=rules), strict=True
     ):
@@ -214,7 +213,7 @@ def test_phrases_prevail_over_rules() -> None:
 
 def test_a_prefix_comes_first_and_may_have_phrases() -> None:
     tables = random_tables(2, 9, seed=9)
-    prefix = ForcedPrefix([[4, 5], [6]], [False, False], torch.zeros(9, dtype=torch.bool))
+    prefix = ForcedPrefix([[4, 5], [6]], [False, False], np.zeros(9, dtype=bool))
     phrases = [[[4, 5], [5, 7]], [[7, 8]]]
     results = searched(tables, phrases, beam_size=5, limits=[4, 4], prefix=prefix)
     assert [best.tokens for best, *_ in results] == [[4, 5, 7], [6, 7, 8]]  # there is room for nothing else
@@ -222,18 +221,18 @@ def test_a_prefix_comes_first_and_may_have_phrases() -> None:
 
 def test_phrases_that_overlap() -> None:
     tables = random_tables(1, 6, seed=4)
-    tables[0, :, 4] += torch.tensor([0.0, 0, 0, 0, -9, 9])  # 5 4 5 is what the model likes
-    tables[0, :, 5] += torch.tensor([0.0, 0, 9, 0, 9, -9])
-    tables = tables.log_softmax(-1)
+    tables[0, :, 4] += np.array([0.0, 0, 0, 0, -9, 9])  # 5 4 5 is what the model likes
+    tables[0, :, 5] += np.array([0.0, 0, 9, 0, 9, -9])
+    tables = normalized(tables)
     (best,) = searched(tables, [[[4, 5], [5, 4]]], beam_size=50, limits=[6])[0]
     assert best.tokens[:3] == [5, 4, 5]
 
 
 def test_a_complete_word_is_not_made_longer() -> None:
-    continuing = torch.tensor([token in (5, 7) for token in range(9)])
+    continuing = np.array([token in (5, 7) for token in range(9)])
     tables = random_tables(2, 9, seed=12)
     tables[:, 4, [5, 7]] += 9.0  # what the model would like after 4
-    tables = tables.log_softmax(-1)
+    tables = normalized(tables)
     free = searched(tables, [[[4]], [[4]]], beam_size=9, limits=[7, 7])
     assert all(contains(best.tokens, [4, 5]) or contains(best.tokens, [4, 7]) for best, *_ in free)
     for best, *_ in searched(tables, [[[4]], [[4]]], beam_size=9, limits=[7, 7], continuing=continuing):
@@ -247,7 +246,7 @@ def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> No
     sentences, vocabulary = 80, 9
     tables = random_tables(sentences, vocabulary, seed=beam_size)
     tables[:, 4:, 7:] += 3.0  # which the model likes
-    tables = tables.log_softmax(-1)
+    tables = normalized(tables)
     phrases = [
         [
             [generator.choice((4, 5)), *generator.choices((4, 7, 7, 8), k=generator.randrange(3))]
@@ -256,7 +255,7 @@ def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> No
         for _ in range(sentences)
     ]
     limits = [sum(map(len, required)) + 1 + index % 4 for index, required in enumerate(phrases)]
-    continuing = torch.tensor([token in (7, 8) for token in range(vocabulary)])
+    continuing = np.array([token in (7, 8) for token in range(vocabulary)])
     results = searched(tables, phrases, beam_size=beam_size, limits=limits, continuing=continuing, n_best=beam_size)
     for limit, required, result in zip(limits, phrases, results, strict=True):
         assert result
@@ -268,7 +267,7 @@ def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> No
 def test_whole_words_with_prefixes_and_rules_however_little_room_there_is() -> None:
     """Prefixes end with the beginning of a phrase, in a complete word or not; 7 and 8 make a word longer."""
     generator = random.Random(7)
-    continuing = torch.tensor([token in (7, 8) for token in range(9)])
+    continuing = np.array([token in (7, 8) for token in range(9)])
     for seed in range(60):
         tables = random_tables(8, 9, seed=seed)
         tables[:, 4:, 7:] += 3.0  # which the model likes
@@ -288,9 +287,9 @@ def test_whole_words_with_prefixes_and_rules_however_little_room_there_is() -> N
             len(prefix) + left_by(some, prefix, (7, 8), closed=closed) + 1 + seed % 3
             for some, prefix, closed in zip(phrases, prefixes, complete, strict=True)
         ]
-        rules: list[Rule] = [NoRepeatedNgrams(1 + seed % 2), MinimumLength(torch.tensor(limits) - 1)]
+        rules: list[Rule] = [NoRepeatedNgrams(1 + seed % 2), MinimumLength(np.array(limits) - 1)]
         results = searched(
-            tables.log_softmax(-1),
+            normalized(tables),
             phrases,
             beam_size=1 + seed % 3,
             limits=limits,
@@ -310,7 +309,7 @@ def test_whole_words_with_prefixes_and_rules_however_little_room_there_is() -> N
 @pytest.mark.parametrize("phrases", [[[4], [4, 5]], [[4, 5], [4]], [[5, 4], [4]], [[4]]], ids=str)
 def test_a_wide_beam_for_whole_words_equals_exhaustive_search(phrases: list[list[int]]) -> None:
     tables = random_tables(1, 6, seed=24)  # the words are 4 and 5, UNKNOWN is left out; 5 makes a word longer
-    continuing = torch.tensor([token == 5 for token in range(6)])
+    continuing = np.array([token == 5 for token in range(6)])
     limit = 8
     (result,) = searched(
         tables, [phrases], beam_size=400, limits=[limit], n_best=7, rules=[NoUnknown()], continuing=continuing
@@ -326,7 +325,7 @@ def test_a_wide_beam_for_whole_words_equals_exhaustive_search(phrases: list[list
 
 
 def test_a_phrase_makes_no_complete_prefix_longer() -> None:
-    continuing = torch.tensor([token in (5, 7) for token in range(9)])
+    continuing = np.array([token in (5, 7) for token in range(9)])
     tables = random_tables(2, 9, seed=13)
     prefix = ForcedPrefix([[6, 4], [6, 4]], [True, False], continuing)
     whole, cut = searched(

@@ -3,14 +3,13 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.loop import search
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -24,7 +23,7 @@ PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
 
 
 def searched(
-    tables: Tensor,
+    tables: Array,
     *,
     groups: int,
     group_size: int,
@@ -34,10 +33,10 @@ def searched(
 ) -> list[list[Hypothesis]]:
     return search(
         table_step(tables),
-        Rows(torch.arange(len(tables))),
+        Rows(np.arange(len(tables))),
         Groups(groups, group_size, strength),
         length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
+        max_lengths=np.array(limits),
         n_best=groups,
     )
 
@@ -127,7 +126,7 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
 
 
 def test_nan_is_an_error() -> None:
-    broken = GARDEN_PATH.clone()
+    broken = GARDEN_PATH.copy()
     broken[A, C] = float("nan")
     with pytest.raises(NotNumbersError, match=r"token 2 .*NaN"):
         searched(broken[None], groups=2, group_size=1, strength=1.0, limits=[5])

@@ -5,23 +5,22 @@ import itertools
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.search.beam import Beam, beam_search
-from nmt.decoding.search.choices import NEVER, Choice, Continuations, split
+from nmt.decoding.search.beam import Beam
+from nmt.decoding.search.choices import NEVER, Choice, Continuations, split, taken
 from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.hypotheses import Array, Hypothesis, Scores
 from nmt.decoding.search.loop import Lanes, Policy, is_done, search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
 from nmt.decoding.search.sampling import Draws, keys
 from nmt.symbols import BEGIN, END
 from tests.decoding.search.test_beam import A, table
-from tests.decoding.tables import Rows, key_for, random_tables, table_step
+from tests.decoding.tables import Rows, beam_search, key_for, random_tables, table_step
 from tests.test_layers import PACKAGE, imports, sources
 
 PENALTIES = [1.0, 2.0, 3.0, 4.0]  # "average"; a lane has 2 tokens of at most 4
@@ -39,15 +38,16 @@ LANES = [  # live, ended, best, worst; the beam size is 2: whether the lane is d
 def test_a_lane_is_done_when_it_is_settled_or_beaten_or_at_its_limit(
     live: float, ended: int, best: float, worst: float, done: bool
 ) -> None:
-    lane = {"live": live, "ended": ended, "best": best, "worst": worst, "beam_size": 2, "penalties": PENALTIES}
-    assert is_done(**lane, length=2, limit=4) is done
-    assert is_done(**lane, length=4, limit=4) is True
+    numbers = {"live": live, "ended": ended, "best": best, "worst": worst, "limit": 4}
+    lane = {name: np.array([number]) for name, number in numbers.items()}
+    assert is_done(**lane, beam_size=2, penalties=np.array(PENALTIES), length=2) == [done]
+    assert is_done(**lane, beam_size=2, penalties=np.array(PENALTIES), length=4) == [True]
 
 
 def test_many_lanes_at_once_are_done_as_each_by_itself() -> None:
-    live, ended, best, worst, done = (torch.tensor(column) for column in zip(*LANES, strict=True))
-    lanes = {"live": live, "ended": ended, "best": best, "worst": worst, "penalties": torch.tensor(PENALTIES)}
-    limits = torch.full((len(LANES),), 4)
+    live, ended, best, worst, done = (np.array(column) for column in zip(*LANES, strict=True))
+    lanes = {"live": live, "ended": ended, "best": best, "worst": worst, "penalties": np.array(PENALTIES)}
+    limits = np.full((len(LANES),), 4)
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == done.tolist()
     limits[2] = 2
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == [False, True, True, True, False, True]
@@ -56,25 +56,25 @@ def test_many_lanes_at_once_are_done_as_each_by_itself() -> None:
 class LoggedRows(NamedTuple):
     """The state of the tables, and what has been selected of it."""
 
-    table: Tensor
+    table: Array
     selections: list[list[list[int]]]
 
-    def select(self, rows: Tensor) -> "LoggedRows":
+    def select(self, rows: Array) -> "LoggedRows":
         self.selections.append(rows.tolist())
-        return LoggedRows(self.table[rows.flatten()], self.selections)
+        return LoggedRows(self.table[rows.ravel()], self.selections)
 
 
 def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
     """Of three sentences with two samples each, the first has ended after a step, the last after two."""
-    tables = torch.full((3, 6, 6), NEVER)
+    tables = np.full((3, 6, 6), NEVER)
     tables[:, [BEGIN, END, 4], END] = tables[:, [BEGIN, END, 4], 4] = math.log(0.5)
-    end, on, logged = key_for(END, 4), key_for(4, END), LoggedRows(torch.arange(3), [])
+    end, on, logged = key_for(END, 4), key_for(4, END), LoggedRows(np.arange(3), [])
     drawn = [[[end] * 4] * 2, [[end] * 4, [on, on, on, end]], [[on, end, on, on], [end, end, on, on]]]
     results = search(
-        lambda tokens, state: (tables[state.table, tokens], state),
+        lambda tokens, state, wanted: (Scores(tables[state.table, tokens]), state),
         logged,
-        Draws(torch.tensor(drawn), SamplingConfig()),
-        max_lengths=torch.full((3,), 9),
+        Draws(np.array(drawn), SamplingConfig()),
+        max_lengths=np.full((3,), 9),
         length_penalty="none",
         n_best=1,
     )
@@ -87,20 +87,20 @@ class Later(Beam):
 
     lanes_per_sentence = 2
 
-    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+    def choose(self, lanes: Lanes, scores: Scores) -> Choice:
         if lanes.time == 0:
-            log_probabilities[1::2, END] = NEVER
-        return super().choose(lanes, log_probabilities)
+            scores.values[1::2, END] = NEVER
+        return super().choose(lanes, scores)
 
 
 def test_a_lane_that_is_done_waits_for_the_others_of_its_sentence() -> None:
     """END at once settles the first lane, though one token more would have scored better, as the second lane shows."""
-    even = table({BEGIN: {END: 0.5, A: 0.5}, A: {END: 1.0}})[None].repeat(2, 1, 1)
+    even = table({BEGIN: {END: 0.5, A: 0.5}, A: {END: 1.0}})[None].repeat(2, axis=0)
     results = search(
         table_step(even),
-        Rows(torch.arange(2)),
+        Rows(np.arange(2)),
         Later(1),
-        max_lengths=torch.tensor([9, 9]),
+        max_lengths=np.array([9, 9]),
         length_penalty="average",
         n_best=1,
     )
@@ -133,8 +133,8 @@ def named_in(names: set[str]) -> set[str]:
 class NotTwiceInARow(Rule):
     """No token right after itself."""
 
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        log_probabilities.scatter_(1, written[:, -1:], NEVER)
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
+        np.put_along_axis(log_probabilities, written[:, -1:], NEVER, axis=1)
 
 
 def repeats(results: list[list[Hypothesis]]) -> bool:
@@ -145,21 +145,21 @@ def repeats(results: list[list[Hypothesis]]) -> bool:
 
 def test_adding_a_search_rule() -> None:
     """A class in rules.py is all it takes: every search obeys it, and no other file of the search names a rule."""
-    tables, limits = random_tables(3, 6, seed=4, spread=1.0), torch.tensor([7, 8, 9])
+    tables, limits = random_tables(3, 6, seed=4, spread=1.0), np.array([7, 8, 9])
     tables[:, 4, 4] += 3.0  # what the model would like
     tables[:, 5, 5] += 3.0
-    phrases = Phrases([[[4, 5]], [], [[5]]], [[False], [], [False]], torch.zeros(6, dtype=torch.bool))
+    phrases = Phrases([[[4, 5]], [], [[5]]], [[False], [], [False]], np.zeros(6, dtype=bool))
     drawn = keys(1, [(0,), (1,), (2,)], samples=4, steps=9)
-    step, start = table_step(tables), Rows(torch.arange(3))
+    step, start = table_step(tables), Rows(np.arange(3))
     for rules in ((), (NotTwiceInARow(),)):
         options = {"length_penalty": "average", "n_best": 2, "rules": rules}
         for results in (
             beam_search(step, start, beam_size=3, max_lengths=limits, **options),
-            beam_search(step, Rows(torch.arange(1)), beam_size=3, max_lengths=limits[:1], **options),
+            beam_search(step, Rows(np.arange(1)), beam_size=3, max_lengths=limits[:1], **options),
             *(
                 search(step, start, policy, max_lengths=limits, **options)
                 for policy in (
-                    Banks(phrases, beam_size=3, max_lengths=limits, closed=torch.full_like(limits, -1)),
+                    Banks(phrases, beam_size=3, max_lengths=limits, closed=np.full_like(limits, -1)),
                     Groups(2, 2, 0.1),
                     Draws(drawn, SamplingConfig()),
                 )
@@ -175,33 +175,33 @@ class Dictated(Policy):
 
     beam_size = 1
 
-    def __init__(self, translations: Tensor) -> None:
+    def __init__(self, translations: Array) -> None:
         self.translations = translations
 
-    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
-        tokens = self.translations[:, lanes.time].unsqueeze(1)
-        totals = lanes.live + log_probabilities.gather(1, tokens)
-        return split(Continuations(totals, torch.zeros_like(tokens), tokens), self.beam_size)
+    def choose(self, lanes: Lanes, scores: Scores) -> Choice:
+        tokens = self.translations[:, [lanes.time]]
+        totals = lanes.live + taken(scores.values, tokens)
+        return split(Continuations(totals, np.zeros_like(tokens), tokens), self.beam_size)
 
-    def keep(self, lanes: Tensor) -> None:
+    def keep(self, lanes: Array) -> None:
         self.translations = self.translations[lanes]
 
 
 def test_adding_a_search_policy() -> None:
     """A class that chooses is all it takes: ends, scores, limits and leaving the batch are the loop's."""
     tables, translations = random_tables(4, 7, seed=2), [[4, 5], [], [6, 6, 4], [5, 4, 6]]
-    padded = torch.tensor([translation + [END] * (4 - len(translation)) for translation in translations])
+    padded = np.array([translation + [END] * (4 - len(translation)) for translation in translations])
     rows: list[int] = []
 
-    def step(tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
+    def step(tokens: Array, state: Rows, wanted: int | None) -> tuple[Scores, Rows]:
         rows.append(len(tokens))
-        return tables[state.table, tokens], state
+        return Scores(tables[state.table, tokens]), state
 
     results = search(
         step,
-        Rows(torch.arange(4)),
+        Rows(np.arange(4)),
         Dictated(padded),
-        max_lengths=torch.tensor([9, 9, 9, 3]),
+        max_lengths=np.array([9, 9, 9, 3]),
         length_penalty="average",
         n_best=1,
     )

@@ -4,11 +4,10 @@ import itertools
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
@@ -31,7 +30,7 @@ SENTENCES, LIMIT = 3, 5
 
 
 def searched(
-    tables: Tensor,
+    tables: Array,
     rules: list[Rule],
     *,
     beam_size: int,
@@ -74,7 +73,7 @@ def together(words: Words, token: int) -> bool:
     return all(allows(words, token) for allows in (minimum_of_2, no_unknown, no_word_twice))
 
 
-MINIMUM = MinimumLength(torch.full((17,), 2))
+MINIMUM = MinimumLength(np.full((17,), 2))
 RULES: dict[str, tuple[list[Rule], Allows]] = {
     "minimum length": ([MINIMUM], minimum_of_2),
     "no unknown": ([NoUnknown()], no_unknown),
@@ -150,15 +149,15 @@ def forbidden(
     rule: Rule, written: list[Words], *, vocabulary: int = 8, sentences: list[int] | None = None
 ) -> list[Words]:
     """The tokens that the rule forbids to follow each row of `written`."""
-    log_probabilities = torch.zeros(len(written), vocabulary)
-    places = torch.tensor(sentences or [0] * len(written))
-    rule.forbid(log_probabilities, torch.tensor(written, dtype=torch.long), places)
-    assert not log_probabilities.isnan().any()
-    return [row.isinf().nonzero().flatten().tolist() for row in log_probabilities]
+    log_probabilities = np.zeros((len(written), vocabulary))
+    places = np.array(sentences or [0] * len(written))
+    rule.forbid(log_probabilities, np.array(written, dtype=np.int64), places)
+    assert not np.isnan(log_probabilities).any()
+    return [np.flatnonzero(np.isinf(row)).tolist() for row in log_probabilities]
 
 
 def test_each_sentence_has_its_own_minimum() -> None:
-    rule = MinimumLength(torch.tensor([1, 2, 3]))
+    rule = MinimumLength(np.array([1, 2, 3]))
     assert forbidden(rule, [[4, 5]] * 5, sentences=[0, 1, 2, 2, 0]) == [[], [], [END], [END], []]
     assert forbidden(rule, [[]] * 3, sentences=[0, 1, 2]) == [[END]] * 3
 
@@ -185,7 +184,7 @@ def test_the_unknown_piece() -> None:
 def test_a_translation_ends_where_the_rules_leave_nothing() -> None:
     """Three words, none twice, and ten of them are wanted: END comes after three."""
     tables = random_tables(2, 6, seed=5)
-    rules = [MinimumLength(torch.tensor([10, 10])), NoRepeatedNgrams(1)]
+    rules = [MinimumLength(np.array([10, 10])), NoRepeatedNgrams(1)]
     for beam_size in (1, 2, 9):
         for (best,) in searched(tables, rules, beam_size=beam_size, limits=[20, 12]):
             assert sorted(best.tokens) == [UNKNOWN, 4, 5]
@@ -196,7 +195,7 @@ def test_the_maximal_length_prevails() -> None:
     tables = random_tables(1, 9, seed=5)
     (best,) = searched(tables, [NoRepeatedNgrams(1), NoUnknown()], beam_size=2, limits=[1])[0]
     assert best.tokens == []
-    (best,) = searched(tables, [MinimumLength(torch.tensor([3]))], beam_size=2, limits=[4])[0]
+    (best,) = searched(tables, [MinimumLength(np.array([3]))], beam_size=2, limits=[4])[0]
     assert len(best.tokens) == 3
 
 
@@ -216,7 +215,7 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
     length_penalty: LengthPenalty,
 ) -> None:
     prefixes = [[], [5], [4, 4, UNKNOWN]]
-    forced = ForcedPrefix(prefixes, [False] * 3, torch.zeros(6, dtype=torch.bool))
+    forced = ForcedPrefix(prefixes, [False] * 3, np.zeros(6, dtype=bool))
     tables = random_tables(3, 6, seed=13)
     results = searched(
         tables, [], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3, prefix=forced
@@ -234,8 +233,8 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
 
 def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
     tables = random_tables(1, 8, seed=21)
-    forced = ForcedPrefix([[4, 4, UNKNOWN]], [False], torch.zeros(8, dtype=torch.bool))
-    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5]))]
+    forced = ForcedPrefix([[4, 4, UNKNOWN]], [False], np.zeros(8, dtype=bool))
+    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(np.array([5]))]
     for best in searched(tables, rules, beam_size=3, limits=[9], n_best=3, prefix=forced)[0]:
         assert best.tokens[:3] == [4, 4, UNKNOWN]
         assert len(best.tokens) >= 5
@@ -243,13 +242,13 @@ def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
 
 
 def test_a_prefix_as_long_as_the_maximal_length_allows() -> None:
-    forced = ForcedPrefix([[5, 6]], [False], torch.zeros(8, dtype=torch.bool))
+    forced = ForcedPrefix([[5, 6]], [False], np.zeros(8, dtype=bool))
     (best,) = searched(random_tables(1, 8, seed=2), [], beam_size=2, limits=[3], prefix=forced)[0]
     assert best.tokens == [5, 6]
 
 
 def test_only_the_token_after_a_complete_word_is_bound() -> None:
-    continuing = torch.tensor([token in (5, 7) for token in range(8)])
+    continuing = np.array([token in (5, 7) for token in range(8)])
     rule = ForcedPrefix([[4], [4], [4, 4]], [True, False, True], continuing)
     assert forbidden(rule, [[4], [4], [4]], sentences=[0, 1, 2]) == [[5, 7], [], []]
     assert forbidden(rule, [[4, 4]] * 3, sentences=[0, 1, 2]) == [[], [], [5, 7]]

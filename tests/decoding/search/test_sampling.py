@@ -5,13 +5,13 @@ import math
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
-import torch
-from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.search.choices import NotNumbersError
+from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.sampling import Draws, arrivals, kept_probabilities, keys
 from nmt.decoding.translator import Translation, Translator
@@ -27,7 +27,8 @@ ROW = [0.20, 0.0, 0.30, 0.05, 0.1, 0.25, 0.10]  # of what can be drawn: END 0.1,
 
 def kept(**options: float) -> dict[int, float]:
     """The probabilities of the tokens that may be drawn, which sum to 1."""
-    row = torch.tensor([ROW], dtype=torch.float64).log()
+    with np.errstate(divide="ignore"):
+        row = np.log([ROW])
     probabilities = kept_probabilities(row, SamplingConfig(**options))[0]
     return {token: share for token, share in enumerate((probabilities / probabilities.sum()).tolist()) if share}
 
@@ -80,7 +81,7 @@ def test_arrivals_are_from_split_mix() -> None:
     assert split_mix(1234567, 0) == 6457827717110365317  # as other implementations have it
     assert split_mix(1234567, 1) == 3203168211198807973
     starts, ids = [0, 1234567, -1, -(2**63), 2**63 - 1], [0, 3, 5, 31_999]
-    times = arrivals(torch.tensor(starts), torch.tensor(ids))
+    times = arrivals(np.array(starts), np.array(ids))
     for start, row in zip(starts, times.tolist(), strict=True):
         for number, time in zip(ids, row, strict=True):
             uniform = ((split_mix(start & ALL, number) >> 12) + 0.5) / 2**52
@@ -89,37 +90,37 @@ def test_arrivals_are_from_split_mix() -> None:
 
 def test_arrivals_are_exponential_and_independent() -> None:
     """Their means, variances and correlations, over keys and over tokens; none is 0, or infinite."""
-    times = arrivals(keys(3, [(0,)], samples=1, steps=2000)[0, 0], torch.arange(300))
-    assert bool(((times > 0) & times.isfinite()).all())
-    assert times.mean().item() == pytest.approx(1.0, abs=0.01)
-    assert times.var().item() == pytest.approx(1.0, abs=0.03)
+    times = arrivals(keys(3, [(0,)], samples=1, steps=2000)[0, 0], np.arange(300))
+    assert ((times > 0) & np.isfinite(times)).all()
+    assert times.mean() == pytest.approx(1.0, abs=0.01)
+    assert times.var() == pytest.approx(1.0, abs=0.03)
     for rows in (times[:300], times[:300].T):
-        beside = torch.corrcoef(rows).triu(diagonal=1)
-        assert beside.abs().max().item() < 0.35  # 6 / √300
-        assert beside.sum().item() / (300 * 299 / 2) == pytest.approx(0.0, abs=0.002)
+        beside = np.triu(np.corrcoef(rows), k=1)
+        assert np.abs(beside).max() < 0.35  # 6 / √300
+        assert beside.sum() / (300 * 299 / 2) == pytest.approx(0.0, abs=0.002)
 
 
 def test_a_piece_has_the_same_chance_among_others() -> None:
     """As where a shortlist leaves some out: what is drawn from all of them, and is on the list, is drawn from it."""
     drawn = keys(7, [(place,) for place in range(500)], samples=1, steps=1).flatten()
-    probabilities = torch.rand(50, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    ids = torch.arange(0, 50, 3)
-    every = (probabilities / arrivals(drawn, torch.arange(50))).argmax(dim=1)
-    some = ids[(probabilities[ids] / arrivals(drawn, ids)).argmax(dim=1)]
-    assert torch.equal(every[every % 3 == 0], some[every % 3 == 0])
+    probabilities = np.random.default_rng(1).random(50)
+    ids = np.arange(0, 50, 3)
+    every = (probabilities / arrivals(drawn, np.arange(50))).argmax(axis=1)
+    some = ids[(probabilities[ids] / arrivals(drawn, ids)).argmax(axis=1)]
+    assert np.array_equal(every[every % 3 == 0], some[every % 3 == 0])
     assert (every % 3 == 0).sum() > 100
 
 
 # ------------------------------------------------------------------------------------------------- whole translations
 
 
-def samples(tables: Tensor, drawn: Tensor, limits: list[int], **options: float) -> list[list]:
+def samples(tables: Array, drawn: Array, limits: list[int], **options: float) -> list[list]:
     return search(
         table_step(tables),
-        Rows(torch.arange(len(tables))),
+        Rows(np.arange(len(tables))),
         Draws(drawn, SamplingConfig(**options)),
         length_penalty="average",
-        max_lengths=torch.tensor(limits),
+        max_lengths=np.array(limits),
         n_best=1,
     )
 
@@ -135,7 +136,7 @@ def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> Non
         for of_sample, hypothesis in zip(rows, sentence, strict=True):
             words = [BEGIN]
             while words[-1] != END:
-                times = arrivals(of_sample[len(words) - 1 : len(words)], torch.arange(8))
+                times = arrivals(of_sample[len(words) - 1 : len(words)], np.arange(8))
                 token = int((kept_probabilities(table[words[-1]][None], SamplingConfig(**options)) / times).argmax())
                 words.append(END if len(words) == limit else token)
             total = sum(float(table[last, token]) for last, token in itertools.pairwise(words))
@@ -147,7 +148,7 @@ def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> Non
 def test_frequencies_are_the_probabilities() -> None:
     tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, :, [PAD, BEGIN]] = -math.inf
-    tables = tables.log_softmax(dim=-1)
+    tables -= np.log(np.exp(tables).sum(axis=-1, keepdims=True))
     drawn = keys(11, [(0,)], samples=20_000, steps=3)
     counts = Counter(tuple(hypothesis.tokens) for hypothesis in samples(tables, drawn, [3])[0])
     for words in [(), (4,), (5,), (4, 4), (5, 4), (1, 5)]:
@@ -166,18 +167,18 @@ def test_nan_is_an_error() -> None:
 
 def test_what_would_follow_a_sample_that_has_ended_does_not_matter() -> None:
     """Of two samples the first ends at once, and the model has nothing but NaN to say after END."""
-    tables = torch.full((1, 6, 6), -math.inf)
+    tables = np.full((1, 6, 6), -math.inf)
     tables[0, BEGIN, [END, 4]] = math.log(0.5)
     tables[0, END] = math.nan
     tables[0, 4, [END, 5]] = math.log(0.5)
     tables[0, 5, END] = 0.0
     end = key_for(END, 4)
-    (hypotheses,) = samples(tables, torch.tensor([[[end] * 4, [key_for(4, END), key_for(5, END), end, end]]]), [4])
+    (hypotheses,) = samples(tables, np.array([[[end] * 4, [key_for(4, END), key_for(5, END), end, end]]]), [4])
     assert [hypothesis.tokens for hypothesis in hypotheses] == [[], [4, 5]]
 
 
 def test_no_possible_end_at_the_limit_is_an_error() -> None:
-    tables = torch.full((1, 6, 6), -math.inf)
+    tables = np.full((1, 6, 6), -math.inf)
     tables[0, BEGIN, 4] = 0.0
     with pytest.raises(NotNumbersError, match="the probability 0"):
         samples(tables, keys(1, [(0,)], samples=1, steps=1), [1])
@@ -186,10 +187,10 @@ def test_no_possible_end_at_the_limit_is_an_error() -> None:
 def test_keys_belong_to_the_seed_the_place_and_the_sample() -> None:
     several = keys(5, [(0, 0), (7, 0), (7, 1)], samples=3, steps=4)
     assert several.shape == (3, 3, 4)
-    assert several.dtype == torch.int64
-    assert len(several.unique()) == 36
-    assert torch.equal(keys(5, [(7, 0)], samples=2, steps=2)[0], several[1, :2, :2])
-    assert not torch.equal(keys(6, [(7, 0)], samples=3, steps=4)[0], several[1])
+    assert several.dtype == np.int64
+    assert len(np.unique(several)) == 36
+    assert np.array_equal(keys(5, [(7, 0)], samples=2, steps=2)[0], several[1, :2, :2])
+    assert not np.array_equal(keys(6, [(7, 0)], samples=3, steps=4)[0], several[1])
 
 
 # ----------------------------------------------------------------------------------------------------- the translator

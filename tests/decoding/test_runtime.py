@@ -1,0 +1,238 @@
+"""ONNX Runtime as the engine of search: the same log-probabilities as PyTorch's, and the same translations."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.cli import translate as command
+from nmt.config.schema import DecodingConfig, EnsembleName, ModelConfig
+from nmt.decoding import runtime, translator
+from nmt.decoding.batched_search import Search
+from nmt.decoding.graph import export
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.runtime import Engine, RuntimeScorer
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.text.segments import Segment
+from nmt.models.memory import Past
+from nmt.models.scores import SCORES, DotScore
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.symbols import BEGIN, END, PAD
+from tests.random_model import save_random_model, text
+
+SOURCE = torch.tensor(
+    [[4, 5, 6, 7, 8, 9, END], [4, 5, 6, 7, END, PAD, PAD], [END, *[PAD] * 6], [9, 8, 7, 6, 5, END, PAD]]
+)
+LENGTHS = torch.tensor([7, 5, 1, 6])
+BEAM, TARGETS = 3, 67  # pieces: more than two blocks, and a part of one
+MODELS: dict[str, dict[str, Any]] = {
+    "luong, general": {"decoder": {"type": "luong", "hidden_size": 7}, "attention": {"score": "general"}},
+    "luong, dot, local-p, two LSTM layers": {
+        "encoder": {"cell": "lstm", "layers": 2, "residual": True, "directions": "sum"},
+        "decoder": {"type": "luong", "cell": "lstm", "layers": 2, "hidden_size": 6, "initial_state": "copy"},
+        "attention": {"score": "dot", "scope": "local-p", "half_width": 2},
+    },
+    "luong, scaled dot, local-m, nothing fed": {
+        "encoder": {"bidirectional": False, "reverse_source": True},
+        "decoder": {"type": "luong", "input_feeding": False, "hidden_size": 6},
+        "attention": {"score": "scaled_dot", "scope": "local-m", "half_width": 1},
+    },
+    "luong, location, no end mark": {
+        "encoder": {"end_mark": False},
+        "decoder": {"type": "luong", "hidden_size": 7},
+        "attention": {"score": "location", "positions": 5},
+    },
+    "luong, none": {"decoder": {"type": "luong", "hidden_size": 7}, "attention": {"score": "none"}},
+    "bahdanau, additive": {"decoder": {"type": "bahdanau", "hidden_size": 7, "layer_normalization": True}},
+    "bahdanau of the paper, coverage": {
+        "decoder": {"type": "bahdanau", "order": "paper", "cell": "lstm", "hidden_size": 7, "initial_state": "zeros"},
+        "attention": {"coverage": True, "bias": True},
+    },
+    "bahdanau, location-sensitive": {
+        "decoder": {"type": "bahdanau", "hidden_size": 7, "initial_state": "mean"},
+        "attention": {"score": "location_sensitive"},
+    },
+    "conditional GRU, concat, reset first": {
+        "encoder": {"cell": "gru_reset_first", "layer_normalization": True},
+        "decoder": {"type": "conditional_gru", "cell": "gru_reset_first", "hidden_size": 7},
+        "attention": {"score": "concat"},
+    },
+    "bahdanau, cosine": {"decoder": {"type": "bahdanau", "hidden_size": 12}, "attention": {"score": "cosine"}},
+}
+
+
+def made(name: str, *, seed: int = 3) -> Seq2Seq:
+    """A random model of sizes that differ, its weights away from the uniform distribution."""
+    torch.manual_seed(seed)
+    sections = {"embedding_size": 5, **MODELS[name]}
+    sections["encoder"] = {"hidden_size": 6, **sections.get("encoder", {})}
+    model = build_model(ModelConfig.model_validate(sections), source_size=23, target_size=TARGETS).eval()
+    for weight in model.parameters():
+        weight.data *= 2
+    return model
+
+
+@pytest.fixture(scope="module")
+def engines() -> Callable[[str], tuple[Seq2Seq, Engine]]:
+    known: dict[str, tuple[Seq2Seq, Engine]] = {}
+
+    def of(name: str) -> tuple[Seq2Seq, Engine]:
+        if name not in known:
+            model = made(name)
+            known[name] = model, Engine(export(model), 1)
+        return known[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.inference_mode()
+def test_every_step_is_pytorch_s(name: str, engines: Callable[[str], tuple[Seq2Seq, Engine]]) -> None:
+    """With sentences of several lengths, rows that are reordered, and sentences that leave; and alone as together."""
+    model, engine = engines(name)
+    theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=True)
+    coverage = np.zeros(SOURCE.shape)
+    tokens, beam, remaining = np.full(len(SOURCE), BEGIN), 1, len(SOURCE)
+    for step in range(4):
+        vectors, weights, theirs = model.advance(torch.from_numpy(tokens), theirs)
+        expected, before, coverage = model.log_probabilities(vectors).numpy(), ours, coverage + weights.numpy()
+        scores, ours = engine.step(tokens, before, None)
+        np.testing.assert_allclose(scores.values, expected, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(ours.coverage, coverage, atol=1e-4, rtol=0)  # a sum over steps
+        best, _ = engine.step(tokens, before, 2)
+        assert np.array_equal(best.ids, np.argsort(-scores.values, axis=1, kind="stable")[:, :2])
+        assert np.array_equal(best.values, -np.sort(-scores.values, axis=1)[:, :2])
+        remaining -= step == 2  # the last sentence leaves
+        rows = (np.arange(remaining) * beam)[:, None] + np.array([[0, 0, 0], [2, 0, 1], [1, 1, 2], [0, 2, 1]][step])
+        theirs, ours, coverage = theirs.select(torch.from_numpy(rows)), ours.select(rows, beam), coverage[rows.ravel()]
+        tokens, beam = expected.argsort(axis=1)[rows.ravel(), -1 - np.tile(np.arange(BEAM), remaining)], BEAM
+
+
+def test_of_equal_tokens_the_first_are_listed(engines: Callable[[str], tuple[Seq2Seq, Engine]]) -> None:
+    model = made("luong, general")
+    with torch.no_grad():
+        model.output_weight[5:] = model.output_weight[5]
+    engine = Engine(export(model), 1)
+    start = engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=False)
+    tokens = np.array([BEGIN, 4, 6, 9])
+    every, listed = engine.step(tokens, start, None)[0], engine.step(tokens, start, 2)[0]
+    assert np.array_equal(listed.ids, np.argsort(-every.values, axis=1, kind="stable")[:, :2])
+    assert (np.diff(np.sort(every.values)) == 0).any(axis=1).all()
+
+
+SEARCHES: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 4, "n_best": 3},
+    {"beam_size": 40, "n_best": 2},  # of more rows than blocks of tokens: all are compared
+    {"beam_size": 3, "coverage_penalty": 0.3, "length_penalty": 0.8},
+    {"beam_size": 3, "no_repeat_ngram_size": 2, "suppress_unknown": True},
+    {"beam_size": 4, "n_best": 2, "diversity": 0.5},
+    {"sampling": {"seed": 2}, "n_best": 2},
+]
+
+
+def hypotheses(scorer: Scorer, options: dict[str, Any]) -> list[list[Hypothesis]]:
+    asked = TranslationOptions(**options)
+    decoding = asked.decoding(DecodingConfig(max_length_ratio=2.0))
+    segments = [
+        Segment(ids[: length - 1], (line, 0))
+        for line, (ids, length) in enumerate(zip(SOURCE.tolist(), LENGTHS, strict=True))
+    ]
+    return Search(scorer=scorer, decoding=decoding, options=asked).hypotheses(segments)
+
+
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+@pytest.mark.parametrize("ensemble", [None, "probabilities"])
+def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dict[str, Any]) -> None:
+    names = ["bahdanau, additive", "bahdanau of the paper, coverage"][: 1 if ensemble is None else 2]
+    models = [made(name) for name in names]
+    found = hypotheses(RuntimeScorer(models, [None] * len(models), ensemble=ensemble), options)
+    expected = hypotheses(Scorer(models, ensemble=ensemble), options)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+
+
+class FirstWords(DotScore):
+    """As many of the first words as it has seen when it was traced: a score that no graph can have."""
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        scores = super().forward(query, keys, past)
+        return scores + torch.tensor([float(place) for place in range(int(keys.size(1)))])
+
+
+def test_what_cannot_be_exported_is_searched_by_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCORES, "first_words", FirstWords)
+    monkeypatch.setitem(MODELS, "own", {"decoder": {"type": "luong", "hidden_size": 12}, "attention": {"score": "dot"}})
+    model = made("own")
+    model.decoder.attention.score = FirstWords(12, 12)
+    scorer = RuntimeScorer([model], [None])
+    found = hypotheses(scorer, {"beam_size": 2})
+    assert scorer.engines() == []
+    assert found == hypotheses(Scorer([model]), {"beam_size": 2})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "nmt-toolkit"
+
+
+def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, exported = made("luong, general"), []
+    monkeypatch.setattr(runtime, "export", lambda model: exported.append(model) or export(model))
+    expected = hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2})
+    (kept,) = cache.iterdir()
+    assert hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2}) == expected
+    assert len(exported) == 1
+    content = bytearray(kept.read_bytes())
+    content[-100] ^= 1
+    kept.write_bytes(content)
+    assert hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2}) == expected
+    assert len(exported) == 2
+    hypotheses(RuntimeScorer([made("luong, general", seed=4)], ["other"]), {"beam_size": 2})
+    assert len(exported) == 3
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "MOST_KEPT", 1)
+    model = made("luong, general")
+    for digest in ("one", "other"):
+        RuntimeScorer([model], [digest]).engines()
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_where_nothing_can_be_kept_it_is_made_every_time(cache: Path) -> None:
+    cache.parent.write_text("no folder")
+    assert len(RuntimeScorer([made("luong, general")], ["one"]).engines()) == 1
+
+
+def test_the_command_writes_what_it_writes_with_pytorch(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, lines = save_random_model(tmp_path / "model.safetensors"), tmp_path / "lines"
+    lines.write_text(text(20))
+    written = []
+    for smallest in (translator.WORTH_EXPORTING, 1):
+        monkeypatch.setattr(translator, "WORTH_EXPORTING", smallest)
+        output = tmp_path / f"{smallest}"
+        arguments = ["--model", str(model), "--input", str(lines), "--output", str(output), "--device", "cpu"]
+        assert command.main([*arguments, "--n-best", "2"]) == 0
+        written.append(output.read_text())
+    assert written[0] == written[1]
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_an_allocation_that_fails_is_a_memory_error() -> None:
+    class Full:
+        def run(self, *_: object) -> None:
+            raise ValueError("Failed to allocate memory for requested buffer of size 1")
+
+    with pytest.raises(MemoryError, match="requested buffer"):
+        runtime._run(Full(), [], {})
