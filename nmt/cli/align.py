@@ -60,8 +60,8 @@ def parser() -> Parser:
         "--symmetrize",
         choices=[*SYMMETRIZATIONS],
         metavar="HOW",
-        help=f"how to combine: {', '.join(SYMMETRIZATIONS)}; "
-        f"of --source and --target the first links of each direction (default: {DEFAULT})",
+        help=f"how to combine the links of both directions: {', '.join(SYMMETRIZATIONS)} (default with --source and "
+        f"--target: {DEFAULT})",
     )
     made.add_argument("--output", metavar="FILE", help="save the alignments")
     made.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")

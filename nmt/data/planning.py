@@ -228,14 +228,21 @@ def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int], weights_of_pai
     ]
     if not any(read):
         weights = ", ".join(
-            f"{files.weight:g} × {counted(size, 'pair')}" for files, size in zip(train, sizes, strict=True)
+            f"{files.weight:g} × {pairs}" for files, pairs in zip(train, _counted_pairs(train, sizes), strict=True)
         )
         raise UserError(f"data.train: an epoch would have no pair ({weights}); give a larger weight")
-    if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None and of_pairs == [None]:
+    if [(files.weight, files.pair_weights, files.tag) for files in train] == [(1.0, None, None)]:
         return []
     return [
-        f"an epoch reads {counted(count, 'pair')} of {files.source}: weight {files.weight:g}, {counted(size, 'pair')}"
-        + (f", weighted by {files.pair_weights}" if files.pair_weights else "")
+        f"an epoch reads {counted(count, 'pair')} of {files.source}: weight {files.weight:g}, {pairs}"
         + (f", tagged {files.tag}" if files.tag else "")
-        for files, size, count in zip(train, sizes, read, strict=True)
+        for files, pairs, count in zip(train, _counted_pairs(train, sizes), read, strict=True)
+    ]
+
+
+def _counted_pairs(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
+    """How many pairs each corpus has, and what weights them."""
+    return [
+        counted(size, "pair") + (f" weighted by {files.pair_weights}" if files.pair_weights else "")
+        for files, size in zip(train, sizes, strict=True)
     ]

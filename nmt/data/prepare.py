@@ -101,7 +101,7 @@ class _Corpus(NamedTuple):
     """One pair of checked files, perhaps with alignments."""
 
     files: ParallelFiles
-    hashes: dict[Path, str]  # of source, target, and alignments
+    hashes: dict[Path, str]  # of all of its files
     lines: int
     forms: Forms
 
@@ -154,7 +154,8 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
         _line_counts(files.values())  # which finds this, and what is wrong in the other files
         raise
     made_from = [[[str(path), hashes[path]] for path in _paths(pair)] for pair in files.values()]
-    entry = cache / "corpora" / cache_key([_CHECKS, len(data.train), made_from])
+    weighted = _weighted(files.values())
+    entry = cache / "corpora" / cache_key([_CHECKS, len(data.train), made_from, *weighted])
     found = reused(entry, lambda _, facts: facts, log)
     if found is None:
         with unchanged(hashes):
@@ -203,6 +204,11 @@ def _paths(files: ParallelFiles) -> list[Path]:
 
 def _pair_weights(files: ParallelFiles) -> Path | None:
     return files.pair_weights if isinstance(files, TrainingFiles) else None
+
+
+def _weighted(files: Iterable[ParallelFiles]) -> list[int]:
+    """The numbers of the corpora with weights of pairs, so that none is taken for alignments in the cache."""
+    return [number for number, pair in enumerate(files) if _pair_weights(pair) is not None]
 
 
 def _line_counts(files: Iterable[ParallelFiles]) -> list[int]:
@@ -376,15 +382,15 @@ def _encoded(
     models = [new_digest(subwords.model).hexdigest() for subwords in vocabularies]
     tags = [corpus.tag for corpus in corpora]
     hashes_of_corpora = [list(corpus.hashes.values()) for corpus in corpora]
-    key = cache_key([_VERSION, hashes_of_corpora, tags, models, filters, with_text])
+    weighted = _weighted(corpus.files for corpus in corpora)
+    key = cache_key([_VERSION, hashes_of_corpora, tags, models, filters, with_text, *weighted])
     entry = cache / "ids" / key
     ids, how = reused(entry, PairedIds, log), "reused"
     if ids is None:
         began = time.monotonic()
         is_aligned = any(corpus.files.alignments for corpus in corpora)
         lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if is_aligned else None
-        is_weighted = any(map(_pair_weights, (corpus.files for corpus in corpora)))
-        weights = chain.from_iterable(corpus.pair_weights() for corpus in corpora) if is_weighted else None
+        weights = chain.from_iterable(corpus.pair_weights() for corpus in corpora) if weighted else None
         hashes = {path: digest for corpus in corpora for path, digest in corpus.hashes.items()}
         with built(entry) as (folder, facts), unchanged(hashes):
             facts.update(

@@ -87,15 +87,17 @@ def linked(
 
     Links (i, j), by j; a piece that comes from NULL has none, nor have those of an empty side.
     """
-    keys = table.sources * target_size + table.targets
+    beyond = torch.tensor([(source_size + 1) * target_size])  # behind all cells, so that each has a place
+    keys = torch.cat([table.sources * target_size + table.targets, beyond])
+    learned = torch.cat([table.probabilities, torch.zeros(1, dtype=torch.float64)])
     for source, target in pairs:
         if not (len(source) and len(target)):
             yield []
             continue
         sources = torch.from_numpy(np.append(source, source_size).astype(np.int32))
         cells = _cells(sources.unsqueeze(0), torch.from_numpy(target).unsqueeze(0), target_size)[0]
-        places = torch.searchsorted(keys, cells).clamp(max=len(keys) - 1)
-        probabilities = torch.where(keys[places] == cells, table.probabilities[places], _UNSEEN)
+        places = torch.searchsorted(keys, cells)
+        probabilities = torch.where(keys[places] == cells, learned[places], _UNSEEN)
         best = (probabilities * _of_positions(len(source), len(target))).argmax(dim=0).tolist()
         yield [(place, position) for position, place in enumerate(best) if place < len(source)]
 

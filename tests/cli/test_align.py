@@ -161,3 +161,12 @@ def test_learned_from_the_text_itself(cells: int, files: Path, monkeypatch: pyte
     assert max(rates.values()) < 0.2
     assert main([*learned, "--output", "links"]) == 0
     assert Path("links").read_text(encoding="utf-8") == Path("grow-diag-final-and").read_text(encoding="utf-8")
+
+
+def test_text_of_which_nothing_can_be_learned() -> None:
+    """Sentences of more than 100 words are not learned from, and so have no links to words that nothing is known of."""
+    for name in ("long.en", "long.de"):
+        words = " ".join(f"{name}{number}" for number in range(101))
+        Path(name).write_text(f"{words}\n\n", encoding="utf-8")
+    assert main(["--source", "long.en", "--target", "long.de", "--output", "long"]) == 0
+    assert Path("long").read_text(encoding="utf-8") == "\n\n"

@@ -127,11 +127,18 @@ def test_what_is_told_of_an_epoch() -> None:
 
     of_pairs = TrainingFiles.model_validate({**files(0.5).model_dump(), "pair_weights": "w"})
     assert mixture([of_pairs, files()], [3, 2], np.array([1.0, 0.5, 2.5, 1.0, 1.0])) == [
-        "an epoch reads 2 pairs of a.en: weight 0.5, 3 pairs, weighted by w",
+        "an epoch reads 2 pairs of a.en: weight 0.5, 3 pairs weighted by w",
         "an epoch reads 2 pairs of a.en: weight 1, 2 pairs",
+    ]
+    alone = TrainingFiles.model_validate({**files().model_dump(), "pair_weights": "w"})
+    assert mixture([alone], [2], np.array([0.5, 2.0])) == [
+        "an epoch reads 2 pairs of a.en: weight 1, 2 pairs weighted by w"
     ]
 
 
 def test_an_epoch_without_pairs_is_refused() -> None:
     with pytest.raises(UserError, match=r"^data\.train: an epoch would have no pair \(0\.25 × 3 pairs, 0\.5 × 1 pair"):
         mixture([files(0.25), files(0.5)], [3, 1])
+    alone = TrainingFiles.model_validate({**files().model_dump(), "pair_weights": "w"})
+    with pytest.raises(UserError, match=r"no pair \(1 × 3 pairs weighted by w\); give a larger weight"):
+        mixture([alone], [3], np.zeros(3))

@@ -423,6 +423,15 @@ def test_mistakes_in_weights(folder: Path) -> None:
         run(folder, **with_weights(folder, ["0.5", "1"]))
 
 
+def test_alignments_that_are_given_as_weights(folder: Path) -> None:
+    """They are refused, though the cache has the same files with alignments."""
+    changes = with_alignments(folder, LINKS)
+    run(folder, **changes)
+    files = changes["data__train"][0]
+    with pytest.raises(UserError, match=r"train\.align, line 1: '0-0 1-0 2-1 3-2' is no weight of a pair"):
+        run(folder, data__train=[{**files, "alignments": None, "pair_weights": files["alignments"]}])
+
+
 def two_corpora(folder: Path, **second: Any) -> dict[str, Any]:
     """The training files twice, the second time with these keys."""
     files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
