@@ -107,8 +107,9 @@ def _time(trainer: Trainer, plan: Sequence[Indices]) -> str:
     if settings.early_stopping is None:
         return f"about {lasting(min(limits))}, {between}"
     at_most = f", at most {lasting(min(limits))}" if limits else ""
-    patience = counted(settings.early_stopping.patience, "validation")
-    return f"about {between}{at_most}; training ends when {patience} in a row bring nothing better"
+    patience = f"{counted(settings.early_stopping.patience, 'validation')} in a row"
+    share = f", and {settings.early_stopping.share:.0%} of all," if settings.early_stopping.share else ""
+    return f"about {between}{at_most}; training ends when {patience}{share} bring nothing better"
 
 
 def _update(trainer: Trainer, plan: Sequence[Indices]) -> float:

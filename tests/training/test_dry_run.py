@@ -122,13 +122,16 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
     assert re.match(expected, lines[-1])
 
 
-def test_a_training_that_may_end_early(config: Config, prepared: Prepared, model: Seq2Seq) -> None:
-    stopping = {"max_updates": 90_000, "validate_every": 400, "early_stopping": {"patience": 7}}
+@pytest.mark.parametrize(("share", "said"), [(0.0, ""), (0.25, ", and 25% of all,")])
+def test_a_training_that_may_end_early(
+    share: float, said: str, config: Config, prepared: Prepared, model: Seq2Seq
+) -> None:
+    stopping = {"max_updates": 90_000, "validate_every": 400, "early_stopping": {"patience": 7, "share": share}}
     changed = Config.model_validate({**config.model_dump(), "training": {"batch_size": 2, **stopping}})
     *_, line = describe(changed, prepared, model)
     time = r"\d+ (seconds?|minutes?|hours?)"
     each, most = rf"{time} \(400 updates\) from one validation to the next", rf"at most {time} \(90,000 updates\)"
-    ending = "; training ends when 7 validations in a row bring nothing better"
+    ending = f"; training ends when 7 validations in a row{said} bring nothing better"
     assert re.fullmatch(rf"time, without validation: about {each}, {most}{ending}", line)
 
 
