@@ -182,8 +182,7 @@ def mixed_rows(
 
     So no row is read a second time before all others have been read once, in one epoch or over several.
 
-    A corpus whose rows have weights w_i `of_pairs` gives an epoch ⌊w_i⌋ or ⌈w_i⌉ times row i, w_i on average: with the
-    rows in a random order and u in [0, 1), both others in each epoch, ⌊w_1 + … + w_i + u⌋ - ⌊w_1 + … + w_(i-1) + u⌋.
+    Of a corpus whose rows have weights `of_pairs`, `_drawn_rows` are read.
     """
     of_pairs = of_pairs or [None] * len(sizes)
     if all(weight == 1.0 for weight in weights) and all(pairs is None for pairs in of_pairs):
@@ -192,16 +191,12 @@ def mixed_rows(
     first = 0
     for corpus, (size, weight, of_rows) in enumerate(zip(sizes, weights, of_pairs, strict=True)):
         if of_rows is not None:
-            drawn = np.random.SeedSequence([seed], spawn_key=(corpus, epoch))
-            random = np.random.Generator(np.random.PCG64(drawn))
-            order = random.permutation(size)
-            ends = np.floor(np.cumsum(of_rows[order]) + random.random()).astype(np.int64)
-            parts.append(first + np.sort(np.repeat(order, np.diff(ends, prepend=0))))
+            parts.append(first + _drawn_rows(of_rows, np.random.SeedSequence([seed], spawn_key=(corpus, epoch))))
             first += size
             continue
         start, end = pairs_until(size, weight, epoch=epoch), pairs_until(size, weight, epoch=epoch + 1)
         for number in range(start // max(size, 1), -(-end // max(size, 1))):
-            order = np.arange(size)
+            order: npt.NDArray[np.integer] = np.arange(size)
             if shuffle != "never":
                 # With a spawn key, the seeds are others than those of `plan_batches` and of sampling.
                 drawn = np.random.SeedSequence([seed], spawn_key=(corpus, 0 if shuffle == "once" else number))
@@ -209,6 +204,17 @@ def mixed_rows(
             parts.append(first + order[max(start - number * size, 0) : end - number * size])
         first += size
     return np.concatenate(parts)
+
+
+def _drawn_rows(weights: Weights, seed: np.random.SeedSequence) -> npt.NDArray[np.integer]:
+    """Rows with weights w_i, ascending: ⌊w_i⌋ or ⌈w_i⌉ times row i, and w_i times on average.
+
+    With the rows in a random order and u in [0, 1), row i is there ⌊w_1 + … + w_i + u⌋ - ⌊w_1 + … + w_(i-1) + u⌋ times.
+    """
+    random = np.random.Generator(np.random.PCG64(seed))
+    order = random.permutation(len(weights))
+    ends = np.floor(np.cumsum(weights[order]) + random.random()).astype(np.int64)
+    return np.sort(np.repeat(order, np.diff(ends, prepend=0)))
 
 
 def pairs_until(size: int, weight: float, *, epoch: int) -> int:
