@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import coverage
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
+# How fast a machine is says nothing about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

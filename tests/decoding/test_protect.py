@@ -158,7 +158,7 @@ SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b
 WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "\u00ad")
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from((*SPANS, *WORDS)), min_size=1, max_size=9),
     st.sampled_from([False, "en"]),

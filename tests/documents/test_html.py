@@ -272,7 +272,7 @@ def numbered(html: str) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(DOCUMENTS.map(numbered), st.integers(0, 99))
 def test_the_tags_out_are_those_in_and_nested_as_they_were(html: str, seed: int) -> None:
     written = translated(HtmlDocument(html), at_random(seed))
@@ -287,7 +287,7 @@ def tags_of(html: str) -> list[str]:
     ]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(DOCUMENTS)
 def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: str) -> None:
     apart = html.replace("<", " <").replace(">", "> ")  # tags that are not inside words
@@ -347,7 +347,7 @@ def scripts(html: str) -> Counter[str]:
     return Counter(html[part.start : part.stop] for part in tokens(html) if (part.kind, part.name) == (OTHER, "script"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(FRAGMENTS, max_size=30).map("".join), st.integers(0, 99))
 def test_broken_html(html: str, seed: int) -> None:
     """Tokens have no gaps; with any translation the tags stay; without texts nothing changes."""
@@ -360,7 +360,7 @@ def test_broken_html(html: str, seed: int) -> None:
     assert document.lines or written == html
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(FRAGMENTS.filter(lambda text: "svg" not in text and text != "\0"), max_size=12).map("".join))
 def test_tags_are_those_that_lxml_sees(html: str) -> None:
     """lxml 6 reads tags as the HTML standard does; it is asked for each tag name whether there is one."""

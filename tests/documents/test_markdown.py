@@ -106,7 +106,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(PARTS, max_size=20).map("".join), st.integers(0, 99))
 def test_any_markdown(text: str, seed: int) -> None:
     document = Markdown(text)

@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.decoding.writing import Translation
@@ -48,7 +48,6 @@ def test_paragraphs(text: str, lines: list[str], written: str | None) -> None:
 WORDS = st.lists(st.text("abc.—12é", min_size=1, max_size=9), min_size=1, max_size=30).map(" ".join)
 
 
-@settings(deadline=None)
 @given(st.lists(WORDS, max_size=4), st.integers(12, 40), st.sampled_from(["", "  ", "> ", "- "]))
 def test_text_that_is_filled_stays_as_it_is(paragraphs: list[str], width: int, first: str) -> None:
     following = first.replace("-", " ")
@@ -68,7 +67,6 @@ def test_text_that_is_filled_stays_as_it_is(paragraphs: list[str], width: int, f
     assert document.written(same(document.lines)) == text
 
 
-@settings(deadline=None)
 @given(st.text("ab.12-*>é\t \r\n私\u3000", max_size=60), st.integers(0, 5))
 def test_nothing_but_texts_changes(text: str, seed: int) -> None:
     """Whatever the translations are, what stands between the paragraphs stays."""

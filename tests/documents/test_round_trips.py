@@ -119,7 +119,7 @@ PIECES = (
 EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.sampled_from(PIECES)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(list(FORMATS)), EDITS, st.integers(0, 99))
 def test_damaged_files_are_translated_or_refused(form: Format, edits: list[tuple[float, int, str]], seed: int) -> None:
     text = (FIXTURES / SAMPLES[form][0]).read_bytes().decode()

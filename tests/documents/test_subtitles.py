@@ -359,7 +359,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.lists(PARTS, min_size=1, max_size=8).map("".join), max_size=8), st.integers(0, 99))
 def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
     file = cues(*texts)

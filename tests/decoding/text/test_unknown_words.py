@@ -403,7 +403,7 @@ def test_text_that_was_cut_before() -> None:
     assert best.alignment == [(place, place) for place in range(4)]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.sampled_from(["a", "run@@ ing", "dog", "Zo@@ ë", "Zo@@ ë@@ s", "Zo@@ ing", "run@@ ë", "Ö"]),
