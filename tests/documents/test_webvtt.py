@@ -95,7 +95,7 @@ def test_characters_that_are_markup() -> None:
     """A translation cannot end its cue, nor begin a tag."""
     text = "1 < 2 & 3 --> <b>\n\n4"
     written = read(cues("One <b>two</b>.")).written([linked("One two.", text, [(1, 2)])])
-    assert written == cues("1 &lt; <b>2 &amp; 3 --&gt; &lt;b&gt; 4</b>")
+    assert written == cues("1 &lt; <b>2</b> &amp; 3 --&gt; &lt;b&gt; 4")
 
 
 def test_what_is_no_cue_stays() -> None:
