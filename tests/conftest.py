@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -23,6 +24,10 @@ settings.load_profile("any machine")
 def pytest_configure(config: pytest.Config) -> None:
     """Keep graphs of models in a folder of the tests, also those of programs that they start."""
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nmt-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
