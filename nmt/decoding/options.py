@@ -70,8 +70,8 @@ class TranslationOptions(_Decoding):
     Besides those below, the options are the keys of `DecodingConfig`, such as `beam_size`, which says what they do;
     None: what the model's configuration has. Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to
     go on with, the translation ends. The maximum of `max_length_ratio` and `max_length_extra` leaves room for one piece
-    and the end mark, however low it is, and for a prefix and constraints. For a line that is cut into segments, or
-    sentences, they hold for each of them.
+    and the end mark, however low it is, and for a prefix and constraints, of 200 pieces at most. For a line that is cut
+    into segments, or sentences, they hold for each of them.
 
     Raises UserError for unknown options, and for values that an option may not have.
     """

@@ -20,6 +20,9 @@ from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, UNKNOWN_MARK, parts_of_line
 from nmt.symbols import UNKNOWN
 
+MOST_PIECES = 200
+"""Of the prefix and the constraints of a line together: its translation may be as much longer, and takes longer."""
+
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
 _WORD = regex.compile(rf"(?![{ALONE}\u3100-\u312f\u31a0-\u31bf\uff66-\uff9f])[\p{{L}}\p{{M}}\p{{N}}]")
 
@@ -115,6 +118,9 @@ def impossible(prefix: Required, phrases: Sequence[Required], *, line: str) -> l
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
             )
+    pieces = len(prefix.tokens) + sum(len(phrase.tokens) for phrase in phrases)
+    if pieces > MOST_PIECES:
+        problems.append(f"{line}: {pieces:,} pieces are required of its translation; it may be {MOST_PIECES}")
     return problems
 
 

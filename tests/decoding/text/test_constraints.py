@@ -148,6 +148,12 @@ def test_there_is_room_for_what_is_required(translator) -> None:
     assert all(phrase in best.text for phrase in phrases.split("\t"))
 
 
+def test_there_is_not_room_for_everything(translator) -> None:
+    """Or a line of a file would take seconds."""
+    with pytest.raises(UserError, match=r"^line 1: 2\d\d pieces are required of its translation; it may be 200$"):
+        list(translate(translator, ["A dog"], prefixes=["the old " * 30], constraints=["red dress " * 40]))
+
+
 def test_a_complete_prefix_that_begins_a_phrase(translator) -> None:
     """Its pieces are no part of the phrase: a complete "dog" does not become "dogs"."""
     target = translator.vocabularies.target
