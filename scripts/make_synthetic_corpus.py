@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the p
 from nmt.cli.common import run
 from nmt.cli.options import whole_number
 from nmt.cli.parser import Parser
-from nmt.cli.synthetic import ARCHIVE, FOLDER, write_corpus
+from nmt.cli.synthetic import ARCHIVE, add_output_options, write_corpus
 from nmt.errors import UserError
 from scripts.synthetic_grammar import MOST_SENTENCES, corpus_files, make_pairs
 
@@ -35,14 +35,7 @@ def parser() -> Parser:
         description="Write an English-German corpus with gold word alignments, of any size, from a small grammar.",
         epilog="The files are those that nmt-synthetic writes. The same options give the same bytes.",
     )
-    made.add_argument(
-        "--output",
-        type=Path,
-        default=FOLDER,
-        metavar="DIR",
-        help=f"where to write, made if missing (default: {FOLDER})",
-    )
-    made.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
+    add_output_options(made)
     made.add_argument(
         "--seed",
         type=whole_number(0),

@@ -38,7 +38,7 @@ COMMANDS = {
     "nmt-train": Command("train", "train a model from one configuration file"),
     "nmt-translate": Command("translate", "translate text, line by line"),
     "nmt-eval": Command("evaluate", "score translations, and compare systems"),
-    "nmt-align": Command("align", "score word alignments, or combine two directions"),
+    "nmt-align": Command("align", "learn, combine, and score word alignments"),
     "nmt-curves": Command("curves", "draw the learning curves of trainings"),
     "nmt-score": Command("score", "give the probability of translations"),
     "nmt-serve": Command("serve", "answer requests over HTTP, and show a page"),

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
-from nmt.cli.options import missing, without_effect
+from nmt.cli.options import missing, unequal_counts, without_effect
 from nmt.cli.parser import Parser, say
-from nmt.errors import collected, counted, nothing_at, refuse
+from nmt.errors import collected, nothing_at, refuse
 
 if TYPE_CHECKING:
     from nmt.cli.init_folder import Inputs
@@ -117,11 +117,7 @@ def _inputs(options: argparse.Namespace) -> "Inputs":
             problems.append(f"--{side}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")
     if folder is not None and folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         problems.append(f"--output {folder}: is there already, and no empty folder; give the name of a new one")
-    if len(sources) != len(targets):
-        problems.append(
-            f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
-            "file i of the other"
-        )
+    problems += unequal_counts(sources, targets)
     problems += filter(None, map(nothing_at, (*sources, *targets, *others)))
     names = [(code, name_of(code_of(code)), *more) for code, more in zip(languages, _HEADERS, strict=True) if code]
     inputs = {}

@@ -166,15 +166,20 @@ def read_parallel(
     from nmt.data.corpus import check_corpora
 
     pairs, counts = list(zip(sources or (), targets or (), strict=False)), [0]
-    if sources and targets and len(sources) != len(targets):
-        problems.append(
-            f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
-            "file i of the other"
-        )
+    if sources and targets and (unequal := unequal_counts(sources, targets)):
+        problems += unequal
     elif pairs:
         with collected(problems):
             counts = check_corpora(pairs)
     return pairs, counts
+
+
+def unequal_counts(sources: Sequence[Path], targets: Sequence[Path]) -> list[str]:
+    """The problem that --source and --target have different numbers of files, if they have."""
+    if len(sources) == len(targets):
+        return []
+    files = f"--source has {counted(len(sources), 'file')} and --target {len(targets)}"
+    return [f"{files}: file i of the one must go with file i of the other"]
 
 
 def parallel_inputs(pairs: Sequence[tuple[Path, Path]]) -> list[tuple[str, Path]]:

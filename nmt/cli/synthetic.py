@@ -25,15 +25,20 @@ def parser() -> Parser:
         "alignments as source-target positions from 0 (Pharaoh format). Files with other content are not replaced "
         "unless --overwrite says so.",
     )
-    made.add_argument(
+    add_output_options(made)
+    return made
+
+
+def add_output_options(parser: Parser) -> None:
+    """Add --output and --overwrite, for `write_corpus`."""
+    parser.add_argument(
         "--output",
         type=Path,
         default=FOLDER,
         metavar="DIR",
         help=f"where to write, made if missing (default: {FOLDER})",
     )
-    made.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
-    return made
+    parser.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -55,9 +55,9 @@ def piece_links(links: Iterable[Link], source: Sequence[int], target: Sequence[i
             yield from ((target_piece, source_piece, share) for source_piece in pieces[source_word])
 
 
-def links_of_words(links: npt.NDArray[np.float32], source: Sequence[int], target: Sequence[int]) -> Iterator[Link]:
+def links_of_words(links: npt.NDArray[np.float32], source: Sequence[int], target: Sequence[int]) -> set[Link]:
     """The links between words that these links of pieces, (links, 3), come from; each piece's word as above."""
-    yield from {(source[int(piece)], target[int(target_piece)]) for target_piece, piece, _ in links}
+    return {(source[int(piece)], target[int(target_piece)]) for target_piece, piece, _ in links}
 
 
 def check_alignments(pair: tuple[Path, Path], alignments: Path) -> None:

@@ -54,13 +54,9 @@ def batches(
             planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
             seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
             sampled = _sampled(ids, planned, sampling, sort_by, vocabularies, seeds)
-        pairs, mine = sampled[place], slice(rank, None, size)
-        rows, sources, targets = pairs.rows[mine], pairs.sources[mine], pairs.targets[mine]
-        if not len(rows):
-            yield None
-            continue
-        links = [_links_of_sampled(ids, *pair, vocabularies) for pair in zip(rows, sources, targets, strict=True)]
-        yield _with_links(make_batch(sources, targets, rows), links)
+        rows, sources, targets = sampled[place]
+        pairs = _Pairs(rows[rank::size], sources[rank::size], targets[rank::size])
+        yield _sampled_batch(ids, pairs, vocabularies) if len(pairs.rows) else None
 
 
 class _Pairs(NamedTuple):
@@ -104,14 +100,21 @@ def _sampled(
     return [sampled[place] for place in range(len(planned))]
 
 
+def _sampled_batch(ids: PairedIds, pairs: _Pairs, vocabularies: Vocabularies) -> Batch:
+    batch = make_batch(pairs.sources, pairs.targets, pairs.rows)
+    if not ids.has_alignments:
+        return batch
+    return batch._replace(
+        links=_links([_links_of_sampled(ids, *pair, vocabularies) for pair in zip(*pairs, strict=True)])
+    )
+
+
 def _links_of_sampled(
     ids: PairedIds, row: int, source: Ids, target: Ids, vocabularies: Vocabularies
-) -> npt.NDArray[np.float32] | None:
-    """The links of a pair whose words have these pieces instead; None: the corpus has no alignments."""
-    if not ids.has_alignments:
-        return None
+) -> npt.NDArray[np.float32]:
+    """The links of a pair whose words have these pieces instead."""
     best, sampled = (
-        [subwords.words_of_pieces([*map(int, pieces)]) for subwords, pieces in zip(vocabularies, pair, strict=True)]
+        [subwords.words_of_pieces(pieces) for subwords, pieces in zip(vocabularies, pair, strict=True)]
         for pair in ((ids.source(row), ids.target(row)), (source, target))
     )
     links = piece_links(links_of_words(ids.links(row), *best), *sampled)
@@ -121,16 +124,13 @@ def _links_of_sampled(
 def read_batch(ids: PairedIds, rows: Indices) -> Batch:
     """Return these rows of a corpus as a batch."""
     batch = make_batch([ids.source(row) for row in rows], [ids.target(row) for row in rows], rows)
-    return _with_links(batch, [ids.links(row) if ids.has_alignments else None for row in rows])
+    return batch._replace(links=_links([ids.links(row) for row in rows])) if ids.has_alignments else batch
 
 
-def _with_links(batch: Batch, rows: Sequence[npt.NDArray[np.float32] | None]) -> Batch:
-    """The batch with the links of its rows, each (links, 3): target piece, source piece, share; or None."""
-    present = [links for links in rows if links is not None]
-    if not present:
-        return batch
-    values = np.concatenate(present)
-    numbers = np.repeat(np.arange(len(present)), [len(links) for links in present])
+def _links(rows: Sequence[npt.NDArray[np.float32]]) -> PieceLinks:
+    """The links of the rows of a batch, each (links, 3): target piece, source piece, share."""
+    values = np.concatenate(list(rows))
+    numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     positions = values[:, :2].astype(np.int64)
     parts = (numbers, positions[:, 0], positions[:, 1], values[:, 2])
-    return batch._replace(links=PieceLinks(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts)))
+    return PieceLinks(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))

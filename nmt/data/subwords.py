@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[attr-defined]
@@ -310,13 +312,16 @@ class Subwords:
         """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
 
-    def words_of_pieces(self, ids: Sequence[int]) -> list[int]:
+    def words_of_pieces(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> list[int]:
         """The number of the word that each piece begins or continues: the same in every segmentation of a text."""
-        numbers, words = [], 0
-        for piece in self.pieces(ids):
-            numbers.append(words + piece.startswith(WORD_START))
-            words += piece.count(WORD_START)
-        return numbers
+        begins, counts = self._word_starts[:, np.asarray(ids, dtype=np.int64)]
+        return [*map(int, counts.cumsum() - counts + begins)]
+
+    @cached_property
+    def _word_starts(self) -> npt.NDArray[np.int64]:
+        """Whether each piece begins with the start of a word, and how many it has, (2, size)."""
+        pieces = self.pieces(range(self.size))
+        return np.array([[piece.startswith(WORD_START), piece.count(WORD_START)] for piece in pieces]).T
 
     def pieces_of_text(self, ids: Sequence[int]) -> list[str]:
         """`pieces`, without the "▁" of a piece that continues the one before it by its `joiner`."""
