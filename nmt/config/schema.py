@@ -583,7 +583,8 @@ class PlateauSchedule(Section):
     name: Literal["plateau"]
     """The rate is cut when validation stops improving."""
     metric: Metric = "bleu"
-    """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
+    """The validation metric to watch, without it that of `validation`; ties, such as two BLEU scores of 0, go to the
+    lower loss."""
     patience: CountOrZero = 2
     """Validations in a row without a new best that are tolerated; the next one cuts the rate."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
@@ -660,7 +661,8 @@ class MovingAverageConfig(Section):
 
 class EarlyStopping(Section):
     metric: Metric = "bleu"
-    """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
+    """The validation metric to watch, without it that of `validation`; ties, such as two BLEU scores of 0, go to the
+    lower loss."""
     patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
     share: float = Field(default=0.0, ge=0.0, lt=1.0)
@@ -783,9 +785,16 @@ class TrainingConfig(Section):
             return section
         if any(section.get(key) is not None for key in ("max_epochs", "max_updates")):
             return section
-        validation = section.get("validation")
-        metric = {"metric": validation["metric"]} if isinstance(validation, dict) and "metric" in validation else {}
-        return {"validate_every": "500 updates", **section, "early_stopping": {"share": 0.25, **metric}}
+        return {"validate_every": "500 updates", **section, "early_stopping": {"share": 0.25}}
+
+    @model_validator(mode="after")
+    def _one_metric(self) -> "TrainingConfig":
+        """What watches the validation watches the metric that chooses checkpoints, unless it names another."""
+        for key in ("schedule", "early_stopping"):
+            part = getattr(self, key)
+            if isinstance(part, PlateauSchedule | EarlyStopping) and "metric" not in part.model_fields_set:
+                object.__setattr__(self, key, part.model_copy(update={"metric": self.validation.metric}))
+        return self
 
 
 class DecodingConfig(Section):

@@ -57,7 +57,6 @@ def suited_settings(
     return row | {
         "subwords.type": TYPES[units],
         "subwords.size": size,
-        "training.early_stopping.metric": METRICS[units],
         "training.validation.metric": METRICS[units],
         "training.validation.tokenize": tokenize,
     }

@@ -104,9 +104,9 @@ class Trainer:
         self.batches_in_epoch = len(plan)
         if progress.validated == progress.update and self._end_if_over():  # resumed after the last validation
             return
-        if progress.position == 0 and self._reason_to_end() is None:  # else resumed before the last validation
+        if not progress.epoch and not progress.position and self._reason_to_end() is None:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
-            self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
+            self.log(f"epoch 1: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
         groups = self.groups(plan, start=progress.position)
         with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
             while self._between_updates():

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from nmt.cli.common import describe
 from nmt.config import Config, json_schema
 from nmt.config.allowed import allowed, choices, dotted, places, resolved, whole_schema
-from nmt.config.schema import Interval, TrainingConfig
+from nmt.config.schema import Interval, PlateauSchedule, TrainingConfig
 from nmt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,6 +124,11 @@ def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[st
         ("{validate_every: 1 epoch}", {"metric": "bleu", "patience": 5, "share": 0.25}, "1 epoch"),
         ("{max_updates: 3}", None, "1 epoch"),
         ("{early_stopping: {patience: 3}}", {"metric": "bleu", "patience": 3, "share": 0.0}, "1 epoch"),
+        (
+            "{validation: {metric: cer}, early_stopping: {patience: 3}}",
+            {"metric": "cer", "patience": 3, "share": 0.0},
+            "1 epoch",
+        ),
     ],
 )
 def test_what_ends_training_where_nothing_is_given(
@@ -134,3 +139,14 @@ def test_what_ends_training_where_nothing_is_given(
     assert training.validate_every == every
     assert training.model_dump()["early_stopping"] == stopping
     assert TrainingConfig.model_validate(training.model_dump()) == training
+
+
+def test_what_watches_a_validation_watches_the_metric_that_chooses(load: Callable[..., Config]) -> None:
+    """Unless it names another."""
+    training = load(
+        "training: {validation: {metric: accuracy}, schedule: {name: plateau}, early_stopping: {metric: loss}}"
+    ).training
+    assert isinstance(training.schedule, PlateauSchedule)
+    assert training.schedule.metric == "accuracy"
+    assert training.early_stopping is not None
+    assert training.early_stopping.metric == "loss"
