@@ -33,7 +33,6 @@ from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
-from nmt.symbols import END
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -175,9 +174,8 @@ class Search:
         prefixes = [segment.prefix for segment in segments]
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules
-        tokens = [[*prefix.tokens, END] if prefix.ends else prefix.tokens for prefix in prefixes]
         complete = [prefix.complete for prefix in prefixes]
-        return [*rules, ForcedPrefix(tokens, complete, continuing)]
+        return [*rules, ForcedPrefix([prefix.tokens for prefix in prefixes], complete, continuing)]
 
     def _banks(self, segments: Sequence[Segment], limits: Array, continuing: Array | None) -> Banks:
         """The phrases of `segments`, which all have some."""

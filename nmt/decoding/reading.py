@@ -19,9 +19,9 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
-from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible, missing
-from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
-from nmt.decoding.text.sentences import Sentence, checked_language, sentences_of, spaces_around
+from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
+from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
+from nmt.decoding.text.sentences import Sentence, checked_language, sentences_of
 from nmt.errors import InputWarning, UserError, refuse
 
 
@@ -125,26 +125,17 @@ class Reader:
             problems += missing(prefix, constraints, stays, line=name)
             return []
         target = self.vocabularies.target
-        text = " ".join(prefix.splitlines()).strip()
-        language = self._codes[1] if self.options.split_sentences else None  # None: prefixes are not cut
-        beginning = divided_prefix(text, segments, language)
-        *complete, last = encoded_prefixes([part.text for part in beginning], target)
-        (phrases,) = encoded_constraints([constraints], target)
-        with_last, *after = divided_phrases(phrases, _texts(segments)[len(complete) :])
-        shares: list[tuple[Required, Sequence[Required]]] = [
-            *((part._replace(ends=True), ()) for part in complete),
-            (last, with_last),
-            *((Required(), contained) for contained in after),
-        ]
+        beginning = encoded_prefix(" ".join(prefix.splitlines()).strip(), target)
+        phrases = encoded_constraints(constraints, target)
         if self.forbidden is not None:
             for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
                 problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {name}")
-        having, spaces = list(segments), spaces_around(beginning, text)
-        for index, (part, contained) in enumerate(shares):
-            problems += impossible(part, contained, line=name)
-            space = spaces[index + 1] if part.ends else segments[index].space
-            seen = segments[index].seen._replace(in_capitals=False)  # as the user writes
-            having[index] = segments[index]._replace(prefix=part, phrases=contained, space=space, seen=seen)
+        having: list[Segment] = []
+        for segment, contained in zip(segments, divided_phrases(phrases, _texts(segments)), strict=True):
+            problems += impossible(beginning, contained, line=name)
+            seen = segment.seen._replace(in_capitals=False)  # as the user writes
+            having.append(segment._replace(prefix=beginning, phrases=contained, seen=seen))
+            beginning = Required()  # of the other segments
         return having
 
     def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
@@ -174,7 +165,7 @@ class Reader:
         is_long = False
         if self.options.split_sentences is None:
             is_long = self.longest_trained is not None and sum(map(len, pieces)) > self.longest_trained
-            if not is_long and (language := self._codes[0]) is not None:
+            if not is_long and (language := self._language) is not None:
                 is_long = len(sentences_of(line, language, whole_words=self.vocabularies.source.of_words)) > 1
         unknown = [seen.text[start:stop] for seen, spans in lacking for start, stop in spans]
         self.doubts.note(line, is_long=is_long, unknown="".join("".join(unknown).split()))
@@ -207,13 +198,11 @@ class Reader:
         return together
 
     @cached_property
-    def _codes(self) -> list[str | None]:
-        """The languages by whose rules lines and prefixes may be cut into sentences; None: not known."""
-        codes: list[str | None] = [None, None]
-        for side, language in enumerate(self.languages):
-            with suppress(UserError):
-                codes[side] = checked_language(language or "")
-        return codes
+    def _language(self) -> str | None:
+        """The language by whose rules lines may be cut into sentences; None: not known."""
+        with suppress(UserError):
+            return checked_language(self.languages.source or "")
+        return None
 
 
 def _texts(segments: Sequence[Segment]) -> list[str]:

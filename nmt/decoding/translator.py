@@ -245,13 +245,12 @@ class Translator:
 
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `required`). Of a line that is cut
-        the first segment's translation begins with it. With `split_sentences` the sentences of a prefix belong to the
-        first sentences of the line: all but the last are complete translations, and the last is continued.
+        the first segment's translation begins with it. They do not go with `split_sentences`.
 
         `constraints`: for each line the phrases that its translations must contain, with tabs between them, or "" (see
-        `required` and `constrained`). Of a line that is cut, the translation of the first segment has them, or of the
-        sentence in which the prefix is continued; but a phrase that stands in the source of a later one, as a name
-        does, is in the translation of that. Unknown words stay where they would be replaced together with a phrase.
+        `required` and `constrained`). Of a line that is cut, the translation of the first segment has them; but a
+        phrase that stands in the source of a later one, as a name does, is in the translation of that. Unknown words
+        stay where they would be replaced together with a phrase.
 
         `first`: the place in the text of the first of `lines`, where they are only a part of it; None: they are no
         lines of a text that users have, so that messages quote them instead of their numbers.
@@ -330,9 +329,14 @@ class Translator:
     ) -> Iterator[tuple[Sequence[str], list[list[Segment]]]]:
         """As many lines at a time as are translated together, and the segments of each; for the rest see `translate`.
 
-        Raises UserError for one text instead of several, and, where its line is asked for, for one that cannot have its
-        prefix or constraints.
+        Raises UserError for one text instead of several, for prefixes of lines that are cut into sentences, and, where
+        its line is asked for, for one that cannot have its prefix or constraints.
         """
+        if prefixes is not None and options.split_sentences:
+            raise UserError(
+                "prefixes do not go with split_sentences (--prefix, --split-sentences): where a line is several "
+                "sentences, nothing says which of them begins with the prefix; give every sentence a line of its own"
+            )
         if not isinstance(first, int | None) or (first or 0) < 0:
             raise UserError(
                 f"first is {first!r}; it must be the place of the first line in its text, from 0 on, or None"

@@ -260,7 +260,7 @@ class Writer:
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line with segments: the best, second best … hypotheses, each joined to one.
 
-        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again. They are
+        A segment that has fewer than another, as a short one, gives its last one again. They are
         sorted by score; but where they were searched for, the best ones joined come first, whatever their score as a
         line is, which depends on the lengths.
         """

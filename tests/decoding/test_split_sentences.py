@@ -1,7 +1,5 @@
 """Lines whose sentences are translated one by one: each as on a line of its own, and together as the line was."""
 
-import math
-
 import pytest
 import torch
 
@@ -178,80 +176,23 @@ def test_draws_depend_on_line_and_sentence(drawn) -> None:
     assert len(together[0]) == 3
 
 
-PREFIXES = [
-    "Two",
-    "Two men are",
-    "Two men are sitting.",
-    "Two men are sitting. Is the",
-    "Two men are sitting.\u00a0\u00a0Is the boy playing? The woman",
-    "A dog. A dog. A dog. A dog. A dog",  # more sentences than the line has
-    "A dog.Is the",  # one, since its second would begin without a space
-]
+def test_a_prefix_does_not_go_with_several_sentences(drawn) -> None:
+    with pytest.raises(UserError, match=r"prefixes do not go with split_sentences .* give every sentence a line"):
+        drawn.translate([LINE], prefixes=["Two"], split_sentences=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 3}, {"sampling": SamplingConfig(), "n_best": 2}])
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_the_line_begins_with_its_prefix(drawn, prefix, options) -> None:
-    ((*several,), (other, *_)) = translate(drawn, [LINE, LINE], prefixes=[prefix, ""], split_sentences=True, **options)
-    assert len(several) == options.get("n_best", 1)
-    assert all(one.text.startswith(prefix) for one in several)
-    if "sampling" not in options:
-        ((without, *_),) = translate(drawn, [LINE], split_sentences=True, **options)
-        assert other.text == without.text
-
-
-def test_complete_sentences_of_a_prefix_are_the_translations_of_the_first_ones(drawn) -> None:
-    ((best,),) = translate(drawn, [LINE], prefixes=["The lake. A red ball! He"], split_sentences=True, alignments=True)
-    words = [len(sentence.split()) for sentence in SENTENCES]
-    weights = best.soft_alignment.weights[:, :-1]
-    assert best.text.split()[:5] == ["The", "lake.", "A", "red", "ball!"]
-    assert weights[:2, words[0] :].abs().sum() == 0
-    assert weights[2:5, : words[0]].abs().sum() == weights[2:5, words[0] + words[1] :].abs().sum() == 0
-    assert weights[5:, : words[0] + words[1]].abs().sum() == 0
-
-
-def test_the_score_of_a_complete_sentence_is_that_of_the_model(copying) -> None:
-    """The copying model gives each piece of the source 0.9, the end included."""
-    ((best,),) = translate(
-        copying, [LINE], prefixes=[f"{SENTENCES[0]} Is"], split_sentences=True, length_penalty="none"
-    )
-    assert best.text == LINE
-    assert best.score == pytest.approx((len(best.tokens) + 3) * math.log(0.9), rel=1e-5)
-
-
-def test_a_prefix_goes_into_a_sentence_that_is_cut_as_a_whole(copy_model, vocabularies) -> None:
-    translator = Translator([copy_model], vocabularies, longest_segment=11, languages=ENGLISH)
-    prefix = "A dog. A dog runs. The"
-    ((best, *_),) = translate(translator, [LINE], prefixes=[prefix], split_sentences=True)
-    assert best.text.startswith(prefix)
-
-
-@pytest.mark.parametrize("prefix", ["", "A dog runs. The"])
-def test_the_line_contains_its_constraints(drawn, prefix) -> None:
+def test_the_line_contains_its_constraints(drawn) -> None:
     phrases = "red ball\tcold water"
-    ((best, *_),) = translate(
-        drawn, [LINE], prefixes=[prefix], constraints=[phrases], split_sentences=True, beam_size=8
-    )
-    assert best.text.startswith(prefix)
+    ((best, *_),) = translate(drawn, [LINE], constraints=[phrases], split_sentences=True, beam_size=8)
     assert all(f" {phrase}" in f" {best.text}" for phrase in phrases.split("\t"))
 
 
-@pytest.mark.parametrize(
-    ("prefix", "expected"),
-    [
-        ("", [["red ball", "dog"], ["the boy"], ["bench", "two men"]]),
-        ("A lake. The", [[], ["red ball", "dog", "the boy"], ["bench", "two men"]]),
-    ],
-)
-def test_a_constraint_that_stands_in_a_sentence_belongs_to_it(drawn, prefix, expected) -> None:
-    """Such as a name; any other to the first sentence, or to the one in which the prefix goes on."""
+def test_a_constraint_that_stands_in_a_sentence_belongs_to_it(drawn) -> None:
+    """Such as a name; any other to the first sentence."""
     phrases = "red ball\tdog\tbench\tthe boy\ttwo men"
-    options = TranslationOptions(split_sentences=True)
-    ((_, (segments,)),) = drawn.read([LINE], options, prefixes=[prefix], constraints=[phrases])
-    assert [[phrase.text for phrase in segment.phrases] for segment in segments] == expected
-    assert [segment.prefix.text for segment in segments] == [*([prefix] if not prefix else ["A lake.", "The"]), "", ""][
-        :3
-    ]
+    ((_, (segments,)),) = drawn.read([LINE], TranslationOptions(split_sentences=True), constraints=[phrases])
+    found = [[phrase.text for phrase in segment.phrases] for segment in segments]
+    assert found == [["red ball", "dog"], ["the boy"], ["bench", "two men"]]
 
 
 def test_the_language_has_to_be_known(copy_model, vocabularies) -> None:
@@ -286,12 +227,7 @@ def test_with_a_shortlist_and_an_ensemble(vocabularies) -> None:
     size = vocabularies.source.size
     models = [network(kind, source_size=size, target_size=size) for kind in ("luong", "bahdanau")]
     translator = Translator(models, vocabularies, shortlist=shortlist, languages=ENGLISH)
-    prefix = "A red ball. Children jump"
     alone = [best.text for best, *_ in translate(translator, SENTENCES, max_length_ratio=0.5)]
     options = {"split_sentences": True, "max_length_ratio": 0.5}
-    joined = [best.text for best, *_ in translate(translator, [LINE, LINE], prefixes=["", prefix], **options)]
-    assert joined[0] == " ".join(alone)
-    assert joined[1].startswith(prefix)
-    assert joined[1].endswith(alone[2])
-    (several,) = translate(translator, [LINE], prefixes=[prefix], n_best=3, **options)
-    assert [one.text.startswith(prefix) for one in several] == [True] * 3
+    ((best, *_),) = translate(translator, [LINE], **options)
+    assert best.text == " ".join(alone)

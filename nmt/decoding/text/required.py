@@ -33,7 +33,6 @@ class Required(NamedTuple):
     text: str = ""
     tokens: list[int] = []  # noqa: RUF012 - of a tuple, never changed
     complete: bool = False  # whether the last word is
-    ends: bool = False  # whether the translation ends after it: a prefix that is the translation of a sentence
     parts: list[str] = []  # noqa: RUF012 - of the text, one for each piece; of a prefix only
 
     @property
@@ -42,26 +41,18 @@ class Required(NamedTuple):
         return bool(self.tokens) and UNKNOWN not in self.tokens
 
 
-def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
-    """The prefixes with these texts, or parts of them, each on one line; a blank one forces nothing."""
-    return [_prefix(text, tokens, target) for text, tokens in zip(texts, target.encode_batch(texts), strict=True)]
-
-
-def _prefix(text: str, tokens: list[int], target: Subwords) -> Required:
+def encoded_prefix(text: str, target: Subwords) -> Required:
+    """The prefix with this text, on one line; a blank one forces nothing."""
     is_cut = target.joiner != "" and text.endswith(target.joiner)
     complete = in_word(text[-1:]) and not is_cut
-    return Required(target.whole_words(text), tokens, complete, parts=parts_of_line(text, target))
+    return Required(target.whole_words(text), target.encode(text), complete, parts=parts_of_line(text, target))
 
 
-def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Required]]:
-    """The phrases of each line of constraints, without repetitions and blank ones."""
-    texts = [[" ".join(text.split()) for text in line.split("\t")] for line in lines]
-    tokens = iter(target.encode_batch([text for line in texts for text in line]))
-    lines_of_phrases = []
-    for line in texts:
-        required = [Required(text, _begun(next(tokens), text, target), in_word(text[-1:])) for text in line]
-        lines_of_phrases.append(distinct(phrase for phrase in required if phrase.text))
-    return lines_of_phrases
+def encoded_constraints(line: str, target: Subwords) -> list[Required]:
+    """The phrases of a line of constraints, without repetitions and blank ones."""
+    texts = list(filter(None, (" ".join(text.split()) for text in line.split("\t"))))
+    encoded = zip(texts, target.encode_batch(texts), strict=True)
+    return distinct(Required(text, _begun(tokens, text, target), in_word(text[-1:])) for text, tokens in encoded)
 
 
 def distinct(phrases: Iterable[Required]) -> list[Required]:

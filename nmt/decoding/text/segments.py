@@ -6,7 +6,7 @@ and loses the rest, and its time and memory grow with the square of the length. 
 
 import re
 from collections.abc import Container, Sequence
-from itertools import compress, takewhile
+from itertools import compress
 from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
@@ -14,8 +14,8 @@ from nmt.data.subwords import Subwords
 from nmt.data.words import Span
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.protect import Seen, overlaps
-from nmt.decoding.text.required import Required, in_word
-from nmt.decoding.text.sentences import ENDS, Sentence, sentences_of, spaces_around
+from nmt.decoding.text.required import Required
+from nmt.decoding.text.sentences import ENDS, Sentence, spaces_around
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -107,21 +107,6 @@ def segments_of(
             )
         first += len(pieces)
     return segments
-
-
-def divided_prefix(prefix: str, segments: Sequence[Segment], language: str | None) -> list[Sentence]:
-    """The parts of a prefix for the first segments of a line; each of them but the last is the whole of a translation.
-
-    The sentences of the prefix, by the rules of `language`, belong to those of the source; a segment that is not a
-    whole sentence, or the last one, takes all that is left. None: the first one takes it all.
-    """
-    sentences = [Sentence(prefix)]
-    if language is not None and prefix:
-        sentences = sentences_of(prefix, language, whole_words=any(map(in_word, prefix)))
-    whole = sum(1 for _ in takewhile(lambda segment: segment.space is not None, segments))
-    room = max(1, min(whole + 1, len(segments)))
-    *complete, last = sentences[:room]
-    return [*complete, Sentence(prefix[last.start :], last.start)]
 
 
 def divided_phrases(phrases: Sequence[Required], texts: Sequence[str]) -> list[list[Required]]:

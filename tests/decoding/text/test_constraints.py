@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.text.required import encoded_constraints, encoded_prefixes
+from nmt.decoding.text.required import encoded_constraints, encoded_prefix
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
@@ -96,13 +96,13 @@ def test_a_line_that_is_cut(translator) -> None:
 
 def test_phrases_of_a_line(vocabularies) -> None:
     target = vocabularies.target
-    (phrases,) = encoded_constraints([" red   dress \t\tdog\tred dress\t \t, as"], target)
+    phrases = encoded_constraints(" red   dress \t\tdog\tred dress\t \t, as", target)
     assert [phrase.text for phrase in phrases] == ["red dress", "dog", ", as"]
     assert [phrase.tokens for phrase in phrases[:2]] == [target.encode("red dress"), target.encode("dog")]
     assert target.decode(target.encode("fruit") + phrases[2].tokens) == "fruit, as"  # no space before a comma
-    (one, other) = encoded_constraints(["ball", "ball?"], target)
-    assert [one[0].complete, other[0].complete] == [True, False]
-    assert encoded_constraints(["", " \t "], target) == [[], []]
+    one, other = encoded_constraints("ball\tball?", target)
+    assert [one.complete, other.complete] == [True, False]
+    assert encoded_constraints("", target) == encoded_constraints(" \t ", target) == []
 
 
 def test_constraints_that_cannot_be_met(translator) -> None:
@@ -136,7 +136,7 @@ def test_words_as_pieces() -> None:
 
 def test_phrases_of_the_same_pieces_are_one() -> None:
     subwords = Subwords.train(["a park"], settings=SubwordsConfig(lowercase=True, type="char", size=12))
-    ((park, plural),) = encoded_constraints(["Park\tpark\tparka\tPARK"], subwords)
+    park, plural = encoded_constraints("Park\tpark\tparka\tPARK", subwords)
     assert (park.text, plural.text) == ("Park", "parka")
 
 
@@ -157,8 +157,8 @@ def test_there_is_not_room_for_everything(translator) -> None:
 def test_a_complete_prefix_that_begins_a_phrase(translator) -> None:
     """Its pieces are no part of the phrase: a complete "dog" does not become "dogs"."""
     target = translator.vocabularies.target
-    ((longer,),) = encoded_constraints(["dogs"], target)
-    (prefix,) = encoded_prefixes(["dog"], target)
+    (longer,) = encoded_constraints("dogs", target)
+    prefix = encoded_prefix("dog", target)
     assert longer.tokens[: len(prefix.tokens)] == prefix.tokens
     assert prefix.complete
     ((best,),) = translate(translator, ["dog"], prefixes=["dog"], constraints=["dogs"], max_length_ratio=0)

@@ -7,7 +7,7 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.decoding.text.alignment import soft_alignment
-from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
+from nmt.decoding.text.required import Required, as_given, encoded_prefix, word_continuations
 from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -49,7 +49,7 @@ def test_a_line_is_cut_between_words_only(cut: Subwords) -> None:
 )
 def test_prefixes_are_cut_too(cut: Subwords, text: str, whole: str, complete: bool) -> None:
     parts = cut.line_parts(text)
-    assert encoded_prefixes([text], cut) == [Required(whole, cut.encode(text), complete, parts=parts)]
+    assert encoded_prefix(text, cut) == Required(whole, cut.encode(text), complete, parts=parts)
     assert not bool(word_continuations(cut).any())  # after a whole word every piece begins another
 
 
@@ -68,7 +68,7 @@ def test_translations_begin_with_the_whole_words_of_their_prefixes(translator: T
 @pytest.mark.parametrize("joiner", ["", "@@"])
 def test_an_unknown_word_at_the_end_of_a_prefix(joiner: str) -> None:
     subwords = Subwords(word_model(PIECES, joiner))
-    (prefix,) = encoded_prefixes(["a Zoë"], subwords)
+    prefix = encoded_prefix("a Zoë", subwords)
     assert prefix.tokens == [*subwords.encode("a"), UNKNOWN]
     assert as_given(f"a {UNKNOWN_MARK} dog .", prefix, subwords) == "a Zoë dog ."
 

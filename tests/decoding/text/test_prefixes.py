@@ -12,7 +12,7 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import UNKNOWN_MARK, parts_of_line, words_of_line
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.lines import chunks_with
-from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
+from nmt.decoding.text.required import Required, as_given, encoded_prefix, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
@@ -59,7 +59,7 @@ def texts(translations: list[list[Translation]]) -> list[list[str]]:
 )
 def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str, complete: bool) -> None:
     """Of the text without the space around it, which its reader takes away."""
-    (prefix,) = encoded_prefixes([text.strip()], vocabularies.target)
+    prefix = encoded_prefix(text.strip(), vocabularies.target)
     target = vocabularies.target
     assert prefix == Required(text.strip(), target.encode(text), complete, parts=parts_of_line(text.strip(), target))
 
@@ -77,11 +77,11 @@ def test_the_pieces_that_make_a_word_longer() -> None:
 
 def test_the_text_is_as_it_was_given() -> None:
     subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True, size=14))
-    (prefix,) = encoded_prefixes(["A Dog\u00ff"], subwords)
+    prefix = encoded_prefix("A Dog\u00ff", subwords)
     text = f"a dog{UNKNOWN_MARK} runs"
     assert text == subwords.decode_marked([*prefix.tokens, *subwords.encode("runs")], UNKNOWN_MARK)
     assert as_given(text, prefix, subwords) == "A Dog\u00ff runs"
-    (dots,) = encoded_prefixes(["a\u00a8dog"], subwords)  # which is normalized to a space and a mark
+    dots = encoded_prefix("a\u00a8dog", subwords)  # which is normalized to a space and a mark
     spelled = subwords.decode_marked(dots.tokens, UNKNOWN_MARK)
     assert spelled == f"a {UNKNOWN_MARK}dog"
     assert as_given(spelled, dots, subwords) == "a\u00a8dog"
@@ -156,7 +156,7 @@ def test_translations_begin_with_their_prefixes(translator, text, options) -> No
     forced = list(translate(translator, text, prefixes=GIVEN, **options))
     assert texts(forced)[1] == texts(free)[1]  # an empty prefix forces nothing
     for beginning, several in zip(GIVEN, forced, strict=True):
-        (prefix,) = encoded_prefixes([beginning], translator.vocabularies.target)
+        prefix = encoded_prefix(beginning, translator.vocabularies.target)
         for translation in several:
             assert translation.text.startswith(beginning)
             pieces = translator.vocabularies.target.pieces(prefix.tokens)
