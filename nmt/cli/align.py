@@ -6,19 +6,23 @@ It imports PyTorch only to learn.
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nmt.cli.common import run
 from nmt.cli.options import add_gold_options, parallel_inputs, read_parallel
-from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
+from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser
-from nmt.errors import counted, refuse
+from nmt.errors import collected, counted, refuse
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
-from nmt.pharaoh import is_counted_from_1, pharaoh, read_gold, read_links
+from nmt.pharaoh import Link, is_counted_from_1, pharaoh, read_gold, read_links
+
+if TYPE_CHECKING:
+    from nmt.decoding.word_aligner import BothDirections
 
 PROGRAM = "nmt-align"
 Item = TypeVar("Item")
@@ -80,10 +84,10 @@ def _align(arguments: Sequence[str] | None) -> None:
     pairs, counts = read_parallel(options.source, options.target, problems)
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     check_outputs(outputs, problems, others=[*paths.items(), *parallel_inputs(pairs)])
-    links, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
+    given, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
     gold = _read(INPUTS[2], paths[INPUTS[2]], partial(read_gold, first_word=options.first_word or 0), problems)
     first, lines = (
-        (f"--source {pairs[0][0]}", counts[0]) if pairs else (f"--alignments {options.alignments}", len(links))
+        (f"--source {pairs[0][0]}", counts[0]) if pairs else (f"--alignments {options.alignments}", len(given))
     )
     for name, count in zip(INPUTS[1:], (len(reverse), len(gold)), strict=True):
         if lines and count and count != lines:
@@ -98,17 +102,39 @@ def _align(arguments: Sequence[str] | None) -> None:
             "counted from 1, and all links are then taken for those of other words; if so, give --first-word 1",
             file=sys.stderr,
         )
+    links: Iterable[Sequence[Link]] = given
     if pairs:
-        from nmt.data.corpus import read_pairs
-        from nmt.decoding.word_aligner import aligned
-
-        links, reverse = aligned(chain.from_iterable(starmap(read_pairs, pairs)), count=lines)
-    if pairs or options.symmetrize is not None:
-        links = symmetrized(options.symmetrize or DEFAULT, links, reverse)
+        links = symmetrized(options.symmetrize or DEFAULT, *_learned(pairs, count=lines))
+    elif options.symmetrize is not None:
+        links = symmetrized(options.symmetrize, given, reverse)
     if options.output is not None:
-        write_text(options.output, "".join(f"{pharaoh(line)}\n" for line in links))
+        links = _saved(links, options.output)
     if gold:
         _report(alignment_scores(links, gold), sentences=len(gold), json=options.json)
+    else:
+        deque(links, maxlen=0)
+
+
+def _learned(pairs: Sequence[tuple[Path, Path]], *, count: int) -> "BothDirections":
+    """The links of the first `count` pairs of lines, learned from all of them."""
+    from nmt.data.alignments import check_words
+    from nmt.data.corpus import read_pairs
+    from nmt.decoding.word_aligner import aligned
+
+    problems: list[str] = []
+    for path in chain.from_iterable(pairs):
+        with collected(problems):
+            check_words(path)
+    refuse(problems)
+    return aligned(chain.from_iterable(starmap(read_pairs, pairs)), count=count)
+
+
+def _saved(links: Iterable[Sequence[Link]], output: str) -> Iterator[Sequence[Link]]:
+    """The same links, each written when the next is asked for; the output is complete at the end."""
+    with opened_for_writing(output) as file:
+        for line in links:
+            file.write(f"{pharaoh(line)}\n".encode())
+            yield line
 
 
 def _read(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:

@@ -85,11 +85,10 @@ def check_alignments(pair: tuple[Path, Path], alignments: Path) -> None:
 def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:
     links = links_of_line(line, place=place)
     for text, path in zip(texts, pair, strict=True):
-        space = _DISPUTED.search(text) if links else None
-        if space is not None and [word.strip() for word in _BLANKS.split(text.strip(" \t"))] != text.split():
+        if links and (space := _disputed(text)):
             raise UserError(
-                f"{place}: the links may count other words: {path} has {_named(space[0])} in this line, which ends a "
-                "word to some aligners, but not to fast_align; put a space in its place, and align the text again"
+                f"{place}: the links may count other words: {path} has {space} in this line, which ends a word to "
+                "some aligners, but not to fast_align; put a space in its place, and align the text again"
             )
     source_words, target_words = (len(text.split()) for text in texts)
     for source, target in links:
@@ -100,7 +99,21 @@ def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, p
             )
 
 
-def _named(character: str) -> str:
-    """A character by its number and, unless it is a control character, its name: "U+00A0 (NO-BREAK SPACE)"."""
-    name = unicodedata.name(character, "")
-    return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
+def check_words(path: Path) -> None:
+    """Read text to align; raises UserError for its first lines with white space at which aligners differ."""
+    spaces = [(number, _disputed(text)) for number, text in enumerate(read_lines(path), start=1)]
+    problems = [
+        f"{path}, line {number}: {space} ends a word to some aligners, but not to others; put a space in its place"
+        for number, space in spaces
+        if space
+    ]
+    refuse_lines(path, problems)
+
+
+def _disputed(text: str) -> str:
+    """White space that ends a word to some aligners only, such as U+00A0 (NO-BREAK SPACE); empty if there is none."""
+    space = _DISPUTED.search(text)
+    if space is None or [word.strip() for word in _BLANKS.split(text.strip(" \t"))] == text.split():
+        return ""
+    name = unicodedata.name(space[0], "")
+    return f"U+{ord(space[0]):04X}" + (f" ({name})" if name else "")

@@ -14,15 +14,14 @@ from nmt.pharaoh import Link
 
 LONGEST, MOST_CELLS = 100, 100_000_000
 """Words of a sentence that is learned from, and, of all pairs together, source words × target words: time and memory
-grow with them, to about 1.3 GB. Of more, every second pair is learned from, or every third, and so on. The links of
-pairs of 25 words take 5 KB besides."""
+grow with them, to about 1.3 GB. Of more, every second pair is learned from, or every third, and so on."""
 
 
 class BothDirections(NamedTuple):
     """The links of each pair, of each word at most one to the other side; in `reverse` sources are our targets."""
 
-    forward: list[list[Link]]
-    reverse: list[list[Link]]
+    forward: Iterator[list[Link]]
+    reverse: Iterator[list[Link]]
 
 
 def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> BothDirections:
@@ -31,7 +30,7 @@ def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> BothDirections:
     pairs = [_numbered(pair, vocabularies) for pair in lines]
     sizes = (len(vocabularies[0]), len(vocabularies[1]))
     turned = [(target, source) for source, target in pairs]
-    return BothDirections(list(_links(pairs, sizes, count)), list(_links(turned, sizes[::-1], count)))
+    return BothDirections(_links(pairs, sizes, count), _links(turned, sizes[::-1], count))
 
 
 def _numbered(pair: tuple[str, str], vocabularies: tuple[dict[str, int], dict[str, int]]) -> Pair:

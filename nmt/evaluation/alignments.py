@@ -6,7 +6,7 @@ IWSLT 2005.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from nmt.pharaoh import Gold, Link, Links
@@ -25,7 +25,7 @@ class AlignmentScores(NamedTuple):
     error_rate: float | None  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 0 is perfect
 
 
-def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScores:
+def alignment_scores(predicted: Iterable[Links], gold: Iterable[Gold]) -> AlignmentScores:
     """Precision, recall and alignment error rate of predicted links A, given sure links S and possible ones P ⊇ S."""
     all_predicted = all_sure = predicted_sure = predicted_possible = 0
     for links, (sure, possible) in zip(map(set, predicted), gold, strict=True):
@@ -106,11 +106,10 @@ SYMMETRIZATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
 }
 
 
-def symmetrized(how: str, forward: Sequence[Links], reverse: Sequence[Links]) -> list[list[Link]]:
+def symmetrized(how: str, forward: Iterable[Links], reverse: Iterable[Links]) -> Iterator[list[Link]]:
     """The sorted links of each sentence from both directions, combined by the heuristic `how` of SYMMETRIZATIONS.
 
     `reverse` is what the model of the other direction gives: the sources of its links are our targets.
     """
-    heuristic = SYMMETRIZATIONS[how]
-    turned = [[(source, target) for target, source in links] for links in reverse]
-    return [sorted(heuristic(*directions)) for directions in zip(forward, turned, strict=True)]
+    for links, turned in zip(forward, reverse, strict=True):
+        yield sorted(SYMMETRIZATIONS[how](links, [(source, target) for target, source in turned]))

@@ -170,3 +170,13 @@ def test_text_of_which_nothing_can_be_learned() -> None:
         Path(name).write_text(f"{words}\n\n", encoding="utf-8")
     assert main(["--source", "long.en", "--target", "long.de", "--output", "long"]) == 0
     assert Path("long").read_text(encoding="utf-8") == "\n\n"
+
+
+def test_words_that_other_aligners_would_count_otherwise(capsys: Capture) -> None:
+    """Training refuses such links, so they are not made."""
+    Path("a.fr").write_text("Bonjour\u00a0!\nOui\n", encoding="utf-8")
+    Path("a.en").write_text("Hello !\nYes\n", encoding="utf-8")
+    assert main(["--source", "a.fr", "--target", "a.en", "--output", "links"]) == 2
+    message = "a.fr, line 1: U+00A0 (NO-BREAK SPACE) ends a word to some aligners, but not to others; put a space in"
+    assert message in capsys.readouterr().err
+    assert not Path("links").exists()
