@@ -34,7 +34,7 @@ STARTER = "my_files"
 FEWEST = 200  # pairs; of fewer, no part would tell anything
 SHARE, LEAST, MOST = 0.05, 50, 1000  # of the pairs, for validation and once more for a test
 LOOKED_AT = 10_000  # pairs by which it is told what is usual
-_COUNTED, _COMPARED = 100_000, 1000  # pairs whose different words are counted; words that tell swapped sides
+_COMPARED = 1000  # words that tell swapped sides
 KEPT = ("train", "valid", "test")
 _EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
 
@@ -47,7 +47,6 @@ class Read(NamedTuple):
     pairs: int
     usual: Usual
     keys: Keys
-    words: int  # different ones
     tokenize: str  # what BLEU is to take for words
 
 
@@ -97,7 +96,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
                     "have a sentence that is in several pairs; give other text as well"
                 )
             values = _settings(run_name(folder), languages, endings) | suited_settings(
-                counts["train"], units=read.usual.units, words=read.words, tokenize=read.tokenize
+                counts["train"], units=read.usual.units, tokenize=read.tokenize
             )
             text = filled_in(
                 starters()[STARTER].read_text(encoding="utf-8"),
@@ -128,7 +127,7 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     """Write the pairs that no rule leaves out to both files of `every`."""
     pairs = ((name, pair) for name, stream in inputs.items() for pair in stream)
     first = list(islice(pairs, LOOKED_AT))
-    expected, keys, words, count = usual(pair for _, pair in first), Keys(), set[str](), 0
+    expected, keys, count = usual(pair for _, pair in first), Keys(), 0
     begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
     with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
         watched = tqdm(chain(first, pairs), unit=" pairs", disable=not sys.stderr.isatty())
@@ -140,14 +139,12 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             sources.write(f"{source}\n".encode())
             targets.write(f"{target}\n".encode())
             keys.add(source, target, pair.document)
-            if len(keys) <= _COUNTED:
-                words.update(source.split(), target.split())
             if len(begun[name][0]) < _COMPARED:
                 begun[name][0].update(source.lower().split())
                 begun[name][1].update(target.lower().split())
     _warn_of_swapped(begun)
     tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
-    return Read(count, expected, keys, len(words), tokenize)
+    return Read(count, expected, keys, tokenize)
 
 
 def _warn_of_swapped(begun: Mapping[str, Words]) -> None:

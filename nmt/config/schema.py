@@ -283,7 +283,7 @@ class SubwordsConfig(Section):
     type: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """How text is split into pieces; sentencepiece trains the model on the training corpus."""
     size: int = Field(default=8000, ge=5, le=1_000_000)
-    """Number of pieces, including the four special symbols; for char and word an upper bound."""
+    """Number of pieces, including the four special symbols; fewer where the text has no more."""
     joint: bool = True
     """One model and vocabulary for both languages (true), or one for each (false)."""
     lowercase: bool = False

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from nmt.config.yaml_text import KeyPath, read_yaml, write_yaml
-from nmt.symbols import PIECES
 
 TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_settings` names the sources
     0: {
@@ -37,9 +36,7 @@ TYPES = {"sentences": "bpe", "words": "char", "characters": "word"}
 METRICS = {"sentences": "bleu", "words": "accuracy", "characters": "accuracy"}
 
 
-def suited_settings(
-    pairs: int, *, units: Literal["sentences", "words", "characters"], words: int, tokenize: str
-) -> dict[str, Any]:
+def suited_settings(pairs: int, *, units: Literal["sentences", "words", "characters"], tokenize: str) -> dict[str, Any]:
     """Values by the keys of a configuration, where they differ from the starter's or depend on the text.
 
     Below 10,000 pairs they follow Sennrich & Zhang (2019, arXiv:1905.11901, table 2), who have 100,000 words of TED
@@ -49,14 +46,11 @@ def suited_settings(
     Args:
         pairs: of the training text.
         units: what its lines are; see `nmt.data.cleaning.Usual`.
-        words: different ones in it, since there cannot be many more pieces; the symbols are among these, too.
         tokenize: what the validation BLEU takes for words.
     """
     row = TABLE[max(least for least in TABLE if least <= pairs)]
-    size = min(row["subwords.size"], max(words + len(PIECES), 100))
     return row | {
         "subwords.type": TYPES[units],
-        "subwords.size": size,
         "training.validation.metric": METRICS[units],
         "training.validation.tokenize": tokenize,
     }

@@ -79,7 +79,7 @@ class Subwords:
         `corpus` names the text in messages. The settings must not contradict each other; see `nmt.config`.
 
         Raises:
-            UserError: the text is blank, or has too few or too many characters for its size, or sentencepiece fails.
+            UserError: the text is blank, or has too many characters for its size, or sentencepiece fails.
             Exception: whatever reading the lines raises.
         """
         failures: list[BaseException] = []
@@ -97,7 +97,7 @@ class Subwords:
                 model_writer=writer,
                 model_type=settings.type,
                 vocab_size=settings.size,
-                hard_vocab_limit=settings.type in ("bpe", "unigram"),
+                hard_vocab_limit=False,  # a text of few words has fewer pieces
                 character_coverage=settings.character_coverage,
                 byte_fallback=settings.byte_fallback,
                 normalization_rule_name=settings.normalization + ("_cf" if settings.lowercase else ""),  # case folding
@@ -398,8 +398,6 @@ def _wrong_ids(special_ids: tuple[int, ...]) -> str:
 def _explained(error: str, settings: SubwordsConfig, corpus: str) -> str:
     """Explain an error of the sentencepiece trainer in terms of the configuration."""
     given = f"subwords.size is {settings.size}{'' if 'size' in settings.model_fields_set else ', the default'}"
-    if match := re.search(r"Vocabulary size too high.*<= (\d+)", error, re.DOTALL):
-        return f"{given}, but {corpus} supports at most {match[1]}; set subwords.size to {match[1]} or less"
     if match := re.search(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", error):
         return (
             f"{given}, but {corpus} needs at least {match[1]}: its characters and the special pieces; raise it, or "

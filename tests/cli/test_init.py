@@ -84,7 +84,7 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert (config.name, config.data.source_language, config.data.target_language) == ("made", "en", "de")
     assert config.data.train[0].source == tmp_path / "made" / "train.en"
     assert config.data.valid.target == tmp_path / "made" / "valid.de"
-    assert config.subwords.size == 4 + len({word for pair in pairs for side in pair for word in side.split()})
+    assert config.subwords.size == 2000
     assert (config.training.batch_size, config.training.batch_by) == (1000, "tokens")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 

@@ -61,7 +61,7 @@ def test_missing_corpora(tmp_path: Path, own_config: Path, train: Train, capsys:
 @pytest.mark.parametrize(
     ("override", "fragment"),
     [
-        ("subwords.size=5000", "subwords.size is 5000, but this corpus supports at most "),
+        ("subwords.size=5", "subwords.size is 5, but this corpus needs at least "),
         ("subwords.model=missing.model", "subwords.model: "),
         ("data.cache_folder=/dev/null/cache", "the data cache cannot be used"),
     ],
@@ -211,8 +211,8 @@ def test_a_failed_start_with_its_cache_in_the_folder_keeps_no_later_one_out(
     monkeypatch.chdir(tmp_path)
     output = tmp_path / run if run else Path("run")
     cache = f"data.cache_folder={tmp_path / 'run' / inside}"
-    assert train(tiny, output, cache, "subwords.size=100000") == 2
-    assert "supports at most" in complaint(capsys)
+    assert train(tiny, output, cache, "subwords.size=5") == 2
+    assert "needs at least" in complaint(capsys)
     assert (output / inside).is_dir()
     (output / "letter").touch()
     assert train(tiny, output, cache, "training.max_updates=1") == 2

@@ -302,9 +302,9 @@ def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
     assert not (folder / "cache").exists()
 
 
-def test_a_vocabulary_too_large_names_the_side(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"subwords\.size is 8000, but the source side of this corpus supports"):
-        run(folder, subwords__size=8000, subwords__joint=False)
+def test_a_vocabulary_too_small_names_the_side(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"subwords\.size is 5, but the source side of this corpus needs at least"):
+        run(folder, subwords__size=5, subwords__joint=False)
 
 
 def test_sampling_needs_a_model_that_can(folder: Path) -> None:
