@@ -69,8 +69,8 @@ def add_precision_option(group: argparse._ActionsContainer) -> None:
         "--precision",
         choices=PRECISIONS,
         metavar="NAME",
-        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
-        f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
+        help=f"what products are rounded to: {', '.join(PRECISIONS)}; int8, for the decoder on a CPU, is the fastest "
+        f"there, and changes a translation here and there (default: {PRECISIONS[0]})",
     )
 
 

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import EnsembleName
-from nmt.decoding import graph
+from nmt.decoding import graph, int8
 from nmt.decoding.graph import MEMORY, NEXT, STEPS, Graphs, export
+from nmt.decoding.int8 import in_int8
 from nmt.decoding.scorer import Scorer, mean
 from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.errors import UserError
@@ -123,29 +124,42 @@ def _run(session: Any, outputs: Sequence[str], inputs: dict[str, Array]) -> dict
 
 
 class RuntimeScorer(Scorer):
-    """A `Scorer` of models on the CPU, in float32, whose steps are ONNX Runtime's where all can be exported.
+    """A `Scorer` of models on the CPU, whose steps are ONNX Runtime's where all can be exported.
 
-    What is not search, such as forced decoding, and what is over the columns of a shortlist is PyTorch's. Weights that
-    are changed after the first search have no effect on it.
+    With `precision` int8 the products of the steps are those of `int8`; what reads the source is float32. What is not
+    search, such as forced decoding, and what is over the columns of a shortlist is PyTorch's. Weights that are changed
+    after the first search have no effect on it.
     """
 
     def __init__(
-        self, models: Iterable[Seq2Seq], digests: Sequence[str | None], *, ensemble: EnsembleName | None = None
+        self,
+        models: Iterable[Seq2Seq],
+        digests: Sequence[str | None],
+        *,
+        precision: str = "float32",
+        ensemble: EnsembleName | None = None,
     ) -> None:
         """`digests` tell the models, as their files have them, from others; with None graphs are not kept."""
         super().__init__(models, ensemble=ensemble)
         self.digests = tuple(digests)
+        self.precision = precision
         self._making = Lock()
         self._engines: dict[int, list[Engine]] = {}
 
     def engines(self) -> list[Engine]:
-        """One for each model, with as many threads as PyTorch has here; none where a model cannot be exported."""
+        """One for each model, with as many threads as PyTorch has here; none where a model cannot be exported.
+
+        Raises UserError where there is none for int8, which PyTorch does not compute here.
+        """
         threads = torch.get_num_threads()
         with self._making:
             if threads not in self._engines:
-                made = [_engine(*both, threads) for both in zip(self.models, self.digests, strict=True)]
+                pairs = zip(self.models, self.digests, strict=True)
+                made = [_engine(*both, self.precision, threads) for both in pairs]
                 exported = [one for one in made if one is not None]
                 self._engines[threads] = exported if len(exported) == len(made) else []
+            if self.precision == "int8" and not self._engines[threads]:
+                raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32")
             return self._engines[threads]
 
     def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> Any:
@@ -168,9 +182,9 @@ class RuntimeScorer(Scorer):
         return Scores(self.together([torch.from_numpy(of_model.values) for of_model in scores]).numpy()), after
 
 
-def _engine(model: Seq2Seq, digest: str | None, threads: int) -> Engine | None:
+def _engine(model: Seq2Seq, digest: str | None, precision: str, threads: int) -> Engine | None:
     """The engine of a model; None where it cannot be exported, or would not compute what the model does."""
-    path = None if digest is None else _cached(digest)
+    path = None if digest is None else _cached(f"{digest} {precision}")
     if path is not None:
         with suppress(Exception):  # there is none, it is damaged, or another ONNX Runtime wrote it
             kept, _ = read_tensors(path, kind=KIND)
@@ -180,6 +194,9 @@ def _engine(model: Seq2Seq, digest: str | None, threads: int) -> Engine | None:
         engine = Engine(graphs, threads)
         if not _agrees(engine, model):
             return None
+        if precision == "int8":
+            graphs = graphs._replace(step=in_int8(graphs.step))
+            engine = Engine(graphs, threads)
     except Exception:  # whatever a part of somebody's own does that cannot be traced
         return None
     if path is not None:
@@ -197,11 +214,15 @@ def _keep(path: Path, graphs: Graphs) -> None:
         old.unlink(missing_ok=True)
 
 
-def _cached(digest: str) -> Path | None:
-    """Where the graphs of a model are kept, under its checksum and that of the sources from which they were traced."""
+def _cached(name: str) -> Path | None:
+    """Where the graphs that have this name are kept, under its checksum and that of the sources they were made by."""
     folders = [Path(module.__file__).parent for module in (seq2seq, computing) if module.__file__]
-    sources = [Path(graph.__file__), *(file for folder in folders for file in sorted(folder.glob("*.py")))]
-    content = b"".join(file.read_bytes() for file in sources) + torch.__version__.encode() + digest.encode()
+    sources = [
+        Path(graph.__file__),
+        Path(int8.__file__),
+        *(file for folder in folders for file in sorted(folder.glob("*.py"))),
+    ]
+    content = b"".join(file.read_bytes() for file in sources) + torch.__version__.encode() + name.encode()
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # nobody's home

@@ -132,9 +132,8 @@ class Translator:
 
         Several paths make an ensemble, whose mean `ensemble` names (see `scorer`); the first model's configuration
         gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or bfloat16 or
-        int8 for weights rounded to it, which translates faster and a little differently. The models' weights are packed
-        (`nmt.ops.packed_weights`), and in float32 on a CPU ONNX Runtime searches with them as they are then
-        (`nmt.decoding.runtime`): load what you have changed again. `shortlist`: a file of
+        int8 for products rounded to it, which translates faster and a little differently. ONNX Runtime searches on a
+        CPU, in float32 and int8, with the weights as the file has them (`nmt.decoding.runtime`). `shortlist`: a file of
         nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
@@ -167,9 +166,10 @@ class Translator:
             source_form=first.source_form,
         )
         sizes = (weight.numel() for weight in first.model.parameters())
-        if usable.type == "cpu" and precision == "float32" and sum(sizes) >= WORTH_EXPORTING:
-            models = [one.model for one in loaded]
-            translator.scorer = RuntimeScorer(models, [one.digest for one in loaded], ensemble=ensemble)
+        worth = precision == "int8" or (precision == "float32" and sum(sizes) >= WORTH_EXPORTING)
+        if usable.type == "cpu" and worth:
+            digests = [one.digest for one in loaded]
+            translator.scorer = RuntimeScorer(translator.models, digests, precision=precision, ensemble=ensemble)
         translator._files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.digest for one in loaded), None if listed is None else listed.digest],
@@ -406,7 +406,7 @@ def _load(path: Path, device: torch.device, precision: str) -> _Loaded:
         reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
     model = model.to(device)
-    model.pack_weights(precision)
+    model.pack_weights("float32" if (precision, device.type) == ("int8", "cpu") else precision)
     return _Loaded(
         path, model, vocabularies, file.config, longest_trained(file), source_form(file.training), file.digest
     )

@@ -1,6 +1,6 @@
 """ONNX Runtime as the engine of search: the same log-probabilities as PyTorch's, and the same translations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,13 +136,12 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
-def hypotheses(scorer: Scorer, options: dict[str, Any]) -> list[list[Hypothesis]]:
+def hypotheses(
+    scorer: Scorer, options: dict[str, Any], places: Sequence[int] = range(len(SOURCE))
+) -> list[list[Hypothesis]]:
     asked = TranslationOptions(**options)
     decoding = asked.decoding(DecodingConfig(max_length_ratio=2.0))
-    segments = [
-        Segment(ids[: length - 1], (line, 0))
-        for line, (ids, length) in enumerate(zip(SOURCE.tolist(), LENGTHS, strict=True))
-    ]
+    segments = [Segment(SOURCE[place, : LENGTHS[place] - 1].tolist(), (place, 0)) for place in places]
     return Search(scorer=scorer, decoding=decoding, options=asked).hypotheses(segments)
 
 
