@@ -87,25 +87,17 @@ def words_of_line(
     return words_of_parts(line, spans, finer=finer)
 
 
-def words_of_tokens(
-    tokens: Sequence[int],
-    subwords: Subwords,
-    *,
-    mark: str | None = None,
-    marked: int | None = None,
-    beginning: Sequence[str] = (),
-    finer: bool = False,
-) -> PieceWords:
-    """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece, or for each
-    among the first `marked`.
-
-    `beginning`: what the text begins with instead of what the first pieces spell, as a part for each of these pieces.
-    """
-    parts = subwords.text_parts(tokens, mark, marked)
-    spelled, rest = "".join(parts[: len(beginning)]), parts[len(beginning) :]
-    if rest and spelled.strip():
-        rest[0] = spelled[len(spelled.rstrip()) :] + rest[0]  # the white space between the two
-    return _words_of([*beginning, *rest], finer=finer)
+def spans_of_parts(parts: Iterable[str], text: str) -> list[Span]:
+    """The characters of a text that each of its parts is, without white space, which may be another in the text."""
+    solid = [place for place, character in enumerate(text) if not character.isspace()]
+    solid.append(len(text))
+    spans: list[Span] = []
+    first = 0
+    for part in parts:
+        last = first + len("".join(part.split()))
+        spans.append((solid[first], solid[last - 1] + 1 if first < last else solid[first]))
+        first = last
+    return spans
 
 
 def parts_of_line(line: str, subwords: Subwords) -> list[str]:

@@ -7,15 +7,15 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, compress
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig, EndLinks
+from nmt.config.schema import DecodingConfig
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import UNKNOWN_TEXT, Subwords, Vocabularies
 from nmt.data.words import (
@@ -23,9 +23,9 @@ from nmt.data.words import (
     PieceWords,
     Span,
     has_finer,
+    spans_of_parts,
     words_of_line,
     words_of_parts,
-    words_of_tokens,
 )
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
@@ -34,7 +34,7 @@ from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import (
     Block,
     SoftAlignment,
-    alignment_with_pieces,
+    attended_by_marks,
     joined,
     places_of,
     soft_alignment,
@@ -42,13 +42,13 @@ from nmt.decoding.text.alignment import (
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import Mark, Weighted, pieces
+from nmt.decoding.text.marks import Mark, moved, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
-from nmt.decoding.text.word_scores import WordScores, joined_scores, scores_with_pieces, word_scores
+from nmt.decoding.text.word_scores import WordScores, joined_scores, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
@@ -208,21 +208,18 @@ class Writer:
         if weights is None and not (seen.marks or self.options.word_scores):
             return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
-        written = partial(words_of_tokens, tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
-
-        def aligned(source: PieceWords, *, finer: bool, end_links: EndLinks = self.options.end_links) -> SoftAlignment:
-            alignment = soft_alignment(weights, source, written(finer=finer), end_links=end_links)
-            return replace(alignment, target_words=[_shown(word, seen) for word in alignment.target_words])
-
+        of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
+        spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
         marks, tags, kept = _to_place(segment, text)
-        required, links = self._required_spans(segment, text), list[Weighted]()
+        required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
         if seen.marks and weights is not None:
-            of_seen = aligned(words_of_parts(seen.text, segment.spans, finer=True), finer=True)
-            links = weighted_links(of_seen, seen.text, text)
+            of_seen = words_of_parts(seen.text, segment.spans, finer=True)
+            attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
+            links = weighted_links(attention, seen.text, text)
         parts = pieces(seen.text, marks, tags, text, links, fixed=required)
         if replaces:
             source = words.both[1].part(segment.first, len(segment.source))
-            attention = aligned(source, finer=True, end_links="best")
+            attention = soft_alignment(weights, source, of_text, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
@@ -235,19 +232,24 @@ class Writer:
             own = (UNSEEN if part.mark is not None and tags[part.mark][0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
-        found = Written(segment, hypothesis, "".join(part.text for part in parts), None)
+        whole, spans = "".join(part.text for part in parts), moved(spans, parts)
+        found = Written(segment, hypothesis, whole, None)
         if self.options.word_scores:
-            of_words = word_scores(hypothesis.totals, hypothesis.log_probability, written())
-            of_words.words[:] = [_shown(word, seen) for word in of_words.words]
-            found = found._replace(scores=scores_with_pieces(of_words, text, parts))
+            of_words = words_of_parts(whole, spans)
+            found = found._replace(scores=word_scores(hypothesis.totals, hypothesis.log_probability, of_words))
         if weights is None or not self.options.alignments:
             return found
-        of_line, finer_of_line = (several.part(segment.first, len(segment.source)) for several in words.both)
-        with_pieces = partial(alignment_with_pieces, line=words.text, text=text, parts=parts, kept=kept)
-        alignment = finer = with_pieces(aligned(of_line, finer=False), sources=words.places[0], finer=False)
-        if words.both[0] is not words.both[1] or has_finer(found.text):
-            finer = with_pieces(aligned(finer_of_line, finer=True), sources=words.places[1], finer=True)
-        return found._replace(alignment=alignment, finer=finer)
+
+        def aligned(*, finer: bool) -> SoftAlignment:
+            source = words.both[finer].part(segment.first, len(segment.source))
+            target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
+            places = places_of(target.words, whole)
+            attended = attended_by_marks(parts, places, line=words.text, kept=kept, sources=sources)
+            return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
+
+        has_others = words.both[0] is not words.both[1] or has_finer(whole)
+        alignment = aligned(finer=False)
+        return found._replace(alignment=alignment, finer=aligned(finer=True) if has_others else alignment)
 
     def _required_spans(self, segment: Segment, text: str) -> list[Span]:
         """Where a text has the prefix and the phrases that the user requires of it; those that overlap are one."""

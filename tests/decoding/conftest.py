@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.words import PieceWords, spans_of_parts, words_of_parts
 from nmt.decoding.translator import Translator
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -30,6 +31,14 @@ DECODERS = {
     "bahdanau paper": {"type": "bahdanau", "order": "paper"},
     "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
 }
+
+
+def words_of_tokens(
+    tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None, finer: bool = False
+) -> PieceWords:
+    """The words of the text that tokens spell, in which `mark` stands for each unknown one."""
+    text = subwords.decode(tokens) if mark is None else subwords.decode_marked(tokens, mark)
+    return words_of_parts(text, spans_of_parts(subwords.text_parts(tokens, mark), text), finer=finer)
 
 
 class CopyState(NamedTuple):

@@ -8,9 +8,9 @@ Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
@@ -63,14 +63,22 @@ class SoftAlignment:
 
 
 def soft_alignment(
-    weights: Tensor | None, source: PieceWords, target: PieceWords, *, end_links: EndLinks
+    weights: Tensor | None,
+    source: PieceWords,
+    target: PieceWords,
+    *,
+    end_links: EndLinks,
+    attended: Mapping[int, Sequence[int]] | None = None,
 ) -> SoftAlignment:
     """The alignment of words from weights (target_length, source_length + 1) of pieces; None where there are none.
 
     Attention to a source word is the sum over its pieces; that of a target word is the mean over its pieces, one of
-    which may stand for several words.
+    which may stand for several words, or is shared by the source words that `attended` has for it.
     """
-    first, end = min(source.places, default=0), min(max(source.lasts, default=-1) + 1, len(source.words))
+    instead = attended or {}
+    others = [word for several in instead.values() for word in several]
+    first = min([*source.places, *others], default=0)
+    end = min(max([*source.lasts, *others], default=-1) + 1, len(source.words))
     if weights is None:
         weights = torch.zeros(len(target.places), len(source.places) + 1)
     merged = weights.new_zeros(len(target.words), end - first + 1)
@@ -82,6 +90,9 @@ def soft_alignment(
         summed = weights.new_zeros(len(target.places), end - first + 1).index_add(1, source_places, weights)
         counts = torch.bincount(words, minlength=len(target.words)).clamp(min=1)  # a word may have no piece
         merged = merged.index_add(0, words, summed[pieces]) / counts.unsqueeze(1)
+    for word, several in instead.items():
+        merged[word] = 0
+        merged[word, [other - first for other in several]] = 1 / len(several)
     links = [(source_word + first, target_word) for source_word, target_word in _links(merged, end_links)]
     return SoftAlignment(source.words, target.words, [Block(merged, first)], links)
 
@@ -113,55 +124,24 @@ def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
     return SoftAlignment(parts[0].source_words, target_words, [block for part in parts for block in part.blocks], links)
 
 
-def alignment_with_pieces(
-    alignment: SoftAlignment,
-    *,
-    line: str,
-    text: str,
-    parts: Sequence[Piece],
-    kept: Sequence[Span],
-    sources: Sequence[Span],
-    finer: bool,
-) -> SoftAlignment:
-    """The alignment of a `text`, one block, as that of the text with marks, whose `parts` these are.
+def attended_by_marks(
+    parts: Sequence[Piece], words: Sequence[Span], *, line: str, kept: Sequence[Span], sources: Sequence[Span]
+) -> dict[int, list[int]]:
+    """The source words of each word of a text that has something of a mark in it: those that the line has there.
 
-    A word with something of a mark in it attends to what the line has there, which is `kept`; another one as it did.
-    `sources`: where the source words are in the line. `finer`: both are words of `words_of`.
+    `parts` are those of the text, and `words` are its words. What marks stand for in the line is `kept`, and `sources`
+    are its words.
     """
-    if all(part.mark is None for part in parts):
-        return alignment
-    whole = "".join(part.text for part in parts)
-    starts = [*accumulate((len(part.text) for part in parts), initial=0)]
-    before = [start for start, _ in places_of(alignment.target_words, text)]
-    spans_of_words = words_of(whole) if finer else places_of(whole.split(), whole)
-    attended: list[list[int]] = []  # the source words of each word with something of a mark
-    same: list[int] = []  # the word of the text that each other one is
-    for start, stop in spans_of_words:
-        inside = range(bisect_right(starts, start) - 1, bisect_left(starts, stop))
-        spans = [
-            _span_in_line(line, kept[mark], parts[part].text, start - starts[part], stop - starts[part])
-            for part in inside
-            if (mark := parts[part].mark) is not None
-        ]
-        attended.append(list(chain.from_iterable(_overlapping(sources, span) for span in spans)))
-        same.append(bisect_right(before, (parts[inside[0]].start or 0) + start - starts[inside[0]]) - 1)
-    old = alignment.blocks[0] if alignment.blocks else Block(torch.zeros(len(before), 1))
-    last = old.first + old.weights.size(1) - 1
-    every = [word for several in attended for word in several]
-    first, stop = min([old.first, *every]), max([last, *(word + 1 for word in every)])
-    words = [whole[slice(*span)] for span in spans_of_words]
-    weights = old.weights.new_zeros(len(words), stop - first + 1)
-    was: dict[int, int] = {target: source for source, target in alignment.links}
-    links: list[Link] = []
-    for word, several in enumerate(attended):
-        if several:
-            weights[word, [one - first for one in several]] = 1 / len(several)
-            links.append((several[0], word))
-        else:
-            weights[word, old.first - first : last - first] = old.weights[same[word], :-1]
-            weights[word, -1] = old.weights[same[word], -1]
-            links += [(was[same[word]], word)] if same[word] in was else []
-    return SoftAlignment(alignment.source_words, words, [Block(weights, first)], links)
+    attended: dict[int, list[int]] = {}
+    begin = 0
+    for part in parts:
+        end = begin + len(part.text)
+        for word in _overlapping(words, (begin, end)) if part.mark is not None else ():
+            start, stop = words[word]
+            span = _span_in_line(line, kept[part.mark or 0], part.text, start - begin, stop - begin)
+            attended.setdefault(word, []).extend(_overlapping(sources, span))
+        begin = end
+    return {word: several for word, several in attended.items() if several}
 
 
 def places_of(words: Iterable[str], text: str) -> list[Span]:

@@ -119,6 +119,23 @@ def pieces(
     return _Writing(placing, tags).pieces()
 
 
+def moved(spans: Iterable[Span], parts: Sequence[Piece]) -> list[Span]:
+    """Where the characters [start, stop) of a translation are in that with its marks, whose `parts` these are.
+
+    Of what a mark stands there instead of, they are its characters.
+    """
+    bounds = [*accumulate((len(part.text) for part in parts), initial=0)]
+    own = [(part.start, number) for number, part in enumerate(parts) if part.start is not None]
+
+    def place(character: int) -> int:
+        begin, number = own[max(bisect_right(own, (character, len(parts))) - 1, 0)]
+        return bounds[number] + max(min(character - begin, len(parts[number].text) - 1), 0)
+
+    if not own:
+        return [(0, 0) for _ in spans]
+    return [(place(start), place(stop - 1) + 1 if start < stop else place(start)) for start, stop in spans]
+
+
 def atoms_of(text: str) -> list[Span]:
     """The runs of letters and digits of a text, and its signs, each by itself."""
     return [match.span() for match in _ATOM.finditer(text)]

@@ -5,14 +5,14 @@ import torch
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.required import Required, as_given, encoded_prefix, word_continuations
 from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
-from tests.decoding.conftest import CopyModel, random_translator
+from tests.decoding.conftest import CopyModel, random_translator, words_of_tokens
 from tests.translating import translate
 
 PIECES = ["run@@", "n@@", "ing", "dog", "a", "."]

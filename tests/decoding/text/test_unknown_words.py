@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import pieces as pieces_of
@@ -22,7 +22,7 @@ from nmt.errors import UserError
 from nmt.models.decoder import Outputs
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import UNKNOWN
-from tests.decoding.conftest import TEXT, CopyModel
+from tests.decoding.conftest import TEXT, CopyModel, words_of_tokens
 from tests.decoding.test_translator import STRANGE
 from tests.translating import translate
 

@@ -5,10 +5,10 @@ import pytest
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, parts_of_line, words_of_line, words_of_parts, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, parts_of_line, words_of_line, words_of_parts
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from tests.decoding.conftest import TEXT, network
+from tests.decoding.conftest import TEXT, network, words_of_tokens
 from tests.decoding.test_translator import STRANGE
 from tests.translating import translate
 
