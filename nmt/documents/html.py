@@ -72,7 +72,7 @@ _ENDING = {
 }
 _LONGEST_NOTE = 100  # characters of the index of a footnote, with its tags
 _NOTATION = Notation(
-    tokens=lambda source: [*tokens(source)],
+    tokens=tokens,
     read=unescape,
     write=partial(escape, quote=False),
     before=f"{SPACES}\ufeff\u200b",
@@ -210,7 +210,7 @@ def _prepared(html: str) -> list[Token]:
 
     BLOCK delimits texts. OTHER is what has no words: its name is CODE where it is a text that is not translated.
     """
-    parts = [*tokens(html)]
+    parts = tokens(html)
     ends = _ends(parts)
     found: list[Token] = []
     elements = [_Element(len(parts), True)]
@@ -263,16 +263,20 @@ def _is_note(html: str, parts: Sequence[Token], start: int, last: int) -> bool:
 
 
 def _ends(parts: Sequence[Token]) -> dict[int, int]:
-    """The last token of each element, by its start tag; its end tag may have been left out."""
+    """The last token of each element, by its start tag; its end tag may have been left out.
+
+    One of another language without its end tag is the start tag alone.
+    """
     ends: dict[int, int] = {}
     around: list[int] = []
     names: Counter[str] = Counter()
 
-    def end(last: int) -> str:
+    def end(last: int) -> None:
         start = around.pop()
-        ends[start] = last
-        names[parts[start].name] -= 1
-        return parts[start].name
+        name = parts[start].name
+        is_closed = (parts[last].kind, parts[last].name) == (END, name)
+        ends[start] = last if is_closed or name not in FOREIGN else start
+        names[name] -= 1
 
     for index, token in enumerate(parts):
         if token.kind == START:

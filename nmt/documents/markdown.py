@@ -21,7 +21,7 @@ from markdown_it.rules_inline import StateInline
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import attention_links
 from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
-from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.documents.tags import END, OTHER, START, Token, partners, with_texts
 
 Rule = Callable[[StateInline, bool], bool]
 
@@ -185,7 +185,6 @@ def _is_text(kind: str) -> bool:
 def _tokens(source: str, references: dict[str, Any]) -> list[Token]:
     """The elements in a text and what is between them, without a gap."""
     found: list[Token] = []
-    place = 0
     for child in _PARSER.parseInline(source, references)[0].children or ():
         if _is_text(child.type) or "span" not in child.meta:
             continue
@@ -202,15 +201,10 @@ def _tokens(source: str, references: dict[str, Any]) -> list[Token]:
         elif child.type == "html_inline" and (tag := _HTML_TAG.fullmatch(source, start, stop)):
             name = tag[2].lower()
             kind = OTHER if name == BREAK or tag[0].endswith("/>") else END if tag[1] else START
-        if place < start:
-            found.append(Token(TEXT, place, start))
         found.append(Token(kind, start, stop, name))
-        place = stop
-    if place < len(source):
-        found.append(Token(TEXT, place, len(source)))
     if len(partners(found)) < sum(token.kind in (START, END) for token in found):  # tags of HTML without theirs
-        return [token._replace(kind=OTHER) if source[token.start] == "<" else token for token in found]
-    return found
+        found = [token._replace(kind=OTHER) if source[token.start] == "<" else token for token in found]
+    return with_texts(found, source)
 
 
 def _with_full_references(source: str, references: dict[str, Any]) -> str:

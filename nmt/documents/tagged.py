@@ -13,7 +13,7 @@ from nmt.data.words import CLOSING
 from nmt.decoding.text.marks import ROOT, Mark, Weighted, written
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import attention_links, columns, in_rows
-from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners, with_texts
 
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 BREAK, CODE = "br", "code"  # names of tags: of one that ends a row, of one that stands for a word
@@ -87,18 +87,12 @@ def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:
 
     def tokens(source: str) -> list[Token]:
         found = []
-        place = 0
         for match in tag.finditer(source):
-            if place < match.start():
-                found.append(Token(TEXT, place, match.start()))
             name = BREAK if match[0].startswith("\\") else (match[2] or "").lower()
             is_alone = name in ("", BREAK) or match[0].endswith("/>")
             kind = OTHER if is_alone else END if match[1] else START
             found.append(Token(kind, match.start(), match.end(), name))
-            place = match.end()
-        if place < len(source):
-            found.append(Token(TEXT, place, len(source)))
-        return found
+        return with_texts(found, source)
 
     return tokens
 

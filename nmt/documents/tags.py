@@ -1,33 +1,37 @@
 """The tags, comments and texts of HTML, with their places, after the tokenizer of the HTML standard (section 13.2.5).
 
 The tokens follow each other without a gap, so that joined they are the HTML, character by character, whatever it is;
-parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. What is inside
-<svg> and <math>, which have other rules, is one token. There are no mistakes: as in a browser, a "<" that begins no tag
-is text, and a tag or comment that never ends goes on to the end. It takes time in proportion to the length. It knows
-nothing of what elements mean, besides which hold no tags.
+parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. There are no
+mistakes: as in a browser, a "<" that begins no tag is text, and a tag or comment that never ends goes on to the end. It
+takes time in proportion to the length. It knows nothing of what elements mean, besides which hold no tags.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from typing import NamedTuple
 
+import regex
+
 START, END, TEXT, OTHER = "start", "end", "text", "other"  # kinds of tokens; OTHER: comments, doctype, raw text
-# Elements that hold no tags, and those whose tags are others, with what they are together
+# Elements that hold no tags; those that hold the tags of another language, which may close themselves
 RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"))
 FOREIGN = frozenset(("svg", "math"))
 
 DEEPEST = 100  # elements in each other that have their partners in one line
 
-
 _SPACE = r"\t\n\f\r "  # what HTML calls white space
-_NAME = re.compile(rf"</?([A-Za-z][^{_SPACE}/>]*)")
-_ATTRIBUTE = re.compile(rf"[{_SPACE}/]*([^{_SPACE}/>][^{_SPACE}/>=]*)(?:[{_SPACE}]*(=)[{_SPACE}]*)?")
-_UNQUOTED = re.compile(rf"[^{_SPACE}>]*")
-_TAG_END = re.compile(rf"[{_SPACE}/]*>")
-_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
+_KEY, _IS = rf"[^{_SPACE}/>][^{_SPACE}/>=]*+", rf"[{_SPACE}]*+=[{_SPACE}]*+"
+_VALUE = rf"\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^{_SPACE}>]*+"
+_ATTRIBUTE = regex.compile(rf"({_KEY})(?:{_IS}({_VALUE}))?")
+_MARKUP = regex.compile(
+    r"<!--(?:-?>|.*?--!?>|.*)|"
+    rf"<(?P<slash>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+)"
+    rf"(?P<inside>(?:[{_SPACE}/]*+{_KEY}(?:{_IS}(?:{_VALUE}))?)*+[{_SPACE}/]*+)(?P<end>>?)|"
+    r"<[!?/](?!\Z)[^>]*+>?",
+    regex.DOTALL,
+)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
-_FOREIGN_TAGS = {name: re.compile(rf"<(/?){name}(?=[{_SPACE}/>])[^>]*>", re.IGNORECASE) for name in FOREIGN}
 _SCRIPT = re.compile(rf"(<!--)|(-->)|(<script(?=[{_SPACE}/>]))|</script(?=[{_SPACE}/>])", re.IGNORECASE)
 
 
@@ -50,47 +54,56 @@ class Token(NamedTuple):
     attributes: tuple[Attribute, ...] = ()
 
 
-def tokens(html: str) -> Iterator[Token]:
+def tokens(html: str) -> list[Token]:
     """The tokens of `html`, in order and without a gap."""
-    place = begun = 0  # begun: where the text that has not been yielded yet begins
-    holding = RAW | FOREIGN
-    while (place := html.find("<", place)) >= 0:
-        token = _markup(html, place)
-        if token is None:
-            place += 1
+    return with_texts(_markup(html), html)
+
+
+def with_texts(found: Iterable[Token], source: str) -> list[Token]:
+    """The tokens that were found in a source, and what is between them as texts."""
+    whole: list[Token] = []
+    place = 0
+    for token in found:
+        if place < token.start:
+            whole.append(Token(TEXT, place, token.start))
+        whole.append(token)
+        place = token.stop
+    return [*whole, Token(TEXT, place, len(source))] if place < len(source) else whole
+
+
+def _markup(html: str) -> Iterator[Token]:
+    """What is no text, in order."""
+    place = depth = 0  # depth: of elements of another language
+    while match := _MARKUP.search(html, place):
+        place, name = match.end(), (match["name"] or "").lower() if match["end"] else ""
+        closes_itself = match[0].endswith("/>") and (name in FOREIGN or depth > 0)
+        if not name or (closes_itself and name in RAW | FOREIGN):
+            yield Token(OTHER, match.start(), place, name if name in FOREIGN else "")
             continue
-        if begun < place:
-            yield Token(TEXT, begun, place)
-        place = begun = token.stop
-        if token.kind == START and token.name in holding:
-            end = place if token.name in FOREIGN and html[place - 2] == "/" else _raw_end(html, place, token.name)
-            if token.name in FOREIGN and end in (None, place):  # such as <svg/>
-                token = token._replace(kind=OTHER)
-            if end is None:
-                holding = holding - {token.name}  # those that follow may be inside it
-            else:
-                place = begun = end
-        yield token
-        if place > token.stop:
-            yield Token(OTHER, token.stop, place, token.name)
-    if begun < len(html):
-        yield Token(TEXT, begun, len(html))
+        kind = END if match["slash"] else START
+        if name in FOREIGN:
+            depth = max(depth + (1 if kind == START else -1), 0)
+        attributes = [
+            Attribute(one[1].lower(), *one.span(2), _unquoted(one[2] or ""))
+            for one in _ATTRIBUTE.finditer(html, *match.span("inside"))
+        ]
+        yield Token(kind, match.start(), place, name, tuple(attributes))
+        if kind == START and name in RAW and place < (end := _raw_end(html, place, name)):
+            yield Token(OTHER, place, end, name)
+            place = end
 
 
-def _raw_end(html: str, place: int, name: str) -> int | None:
-    """Where the text of the element ends that holds raw text from `place` on; None: a forgotten </svg> or </math>.
+def _unquoted(value: str) -> str:
+    return unescape(value[1:-1] if value[:1] in ("'", '"') else value)
+
+
+def _raw_end(html: str, place: int, name: str) -> int:
+    """Where the text of the element ends that holds raw text from `place` on.
 
     Inside of <!-- in a script, </script> that follows <script> ends no more than that one (13.2.5.20 to 31).
     """
     if name == "plaintext":
         return len(html)
-    if name in FOREIGN:
-        depth = 1
-        for tag in _FOREIGN_TAGS[name].finditer(html, place):
-            depth += -1 if tag[1] else not tag[0].endswith("/>")
-            if not depth:
-                return tag.start()
-        return None
     if name != "script":
         end = _RAW_ENDS[name].search(html, place)
         return end.start() if end else len(html)
@@ -129,42 +142,3 @@ def partners(line: Sequence[Token]) -> dict[int, int]:
             else:
                 around.clear()
     return together
-
-
-def _markup(html: str, place: int) -> Token | None:
-    """What begins with the "<" at `place`; None where it is text."""
-    if name := _NAME.match(html, place):
-        return _tag(html, name)
-    if html.startswith("<!--", place):
-        comment = _COMMENT.match(html, place)
-        return Token(OTHER, place, comment.end() if comment else len(html))
-    if html.startswith(("<!", "<?", "</"), place) and place + 2 < len(html):
-        end = html.find(">", place)
-        return Token(OTHER, place, len(html) if end < 0 else end + 1)
-    return None
-
-
-def _tag(html: str, name: re.Match[str]) -> Token:
-    """The tag that begins with `name`."""
-    attributes = []
-    place = name.end()
-    while attribute := _ATTRIBUTE.match(html, place):
-        start = stop = attribute.end()
-        if attribute[2]:
-            quote = html[start : start + 1]
-            if quote in ('"', "'"):
-                stop = html.find(quote, start + 1) + 1
-                if not stop:
-                    return Token(OTHER, name.start(), len(html))
-            else:
-                unquoted = _UNQUOTED.match(html, start)
-                assert unquoted
-                stop = unquoted.end()
-            value = html[start + 1 : stop - 1] if quote in ('"', "'") else html[start:stop]
-            attributes.append(Attribute(attribute[1].lower(), start, stop, unescape(value)))
-        place = stop
-    end = _TAG_END.match(html, place)
-    if end is None:
-        return Token(OTHER, name.start(), len(html))
-    kind = END if html[name.start() + 1] == "/" else START
-    return Token(kind, name.start(), end.end(), name[1].lower(), tuple(attributes))
