@@ -83,18 +83,17 @@ def _markup(html: str) -> Iterator[Token]:
         kind = END if match["slash"] else START
         if name in FOREIGN:
             depth = max(depth + (1 if kind == START else -1), 0)
-        attributes = [
-            Attribute(one[1].lower(), *one.span(2), _unquoted(one[2] or ""))
-            for one in _ATTRIBUTE.finditer(html, *match.span("inside"))
-        ]
+        attributes = map(_attribute, _ATTRIBUTE.finditer(html, *match.span("inside")))
         yield Token(kind, match.start(), place, name, tuple(attributes))
         if kind == START and name in RAW and place < (end := _raw_end(html, place, name)):
             yield Token(OTHER, place, end, name)
             place = end
 
 
-def _unquoted(value: str) -> str:
-    return unescape(value[1:-1] if value[:1] in ("'", '"') else value)
+def _attribute(match: "regex.Match[str]") -> Attribute:
+    value = match[2] or ""
+    is_quoted = value.startswith(("'", '"'))
+    return Attribute(match[1].lower(), match.start(2), match.end(2), unescape(value[1:-1] if is_quoted else value))
 
 
 def _raw_end(html: str, place: int, name: str) -> int:
