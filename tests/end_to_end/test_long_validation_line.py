@@ -12,11 +12,11 @@ from tests.conftest import data_section, make_synthetic_corpus
 
 pytestmark = pytest.mark.slow
 
-WORDS = 3000
+WORDS = 2000
 MEMORY = 2 << 30  # bytes of address space, of which PyTorch takes the half
 
 
-def test_training_with_a_validation_line_of_3000_words(
+def test_training_with_a_validation_line_of_2000_words(
     tiny: Callable[..., Path], tmp_path: Path, command: Callable[..., list[str]]
 ) -> None:
     corpus = make_synthetic_corpus(tmp_path / "corpus", train=300, valid=5, test=1)

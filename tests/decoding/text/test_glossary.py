@@ -209,14 +209,14 @@ def test_hostile_files(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_million_terms(tmp_path: Path) -> None:
-    """In proportion: some 15 µs each, and no more for a line than with a few."""
+def test_many_terms(tmp_path: Path) -> None:
+    """In proportion: a million take a minute, and a line takes no longer than with a few."""
     path = tmp_path / "terms.tsv"
-    path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(1_000_000)))
+    path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(200_000)))
     began = time.process_time()
     glossary = read_glossary(path, EN_DE)
-    assert time.process_time() - began < 100
+    assert time.process_time() - began < 40
     began = time.process_time()
     for _ in range(1000):
-        assert translations(glossary, "Term 77 of ours, and term 999999 of ours") == ["Begriff 77", "Begriff 999999"]
+        assert translations(glossary, "Term 77 of ours, and term 199999 of ours") == ["Begriff 77", "Begriff 199999"]
     assert time.process_time() - began < 5
