@@ -115,8 +115,8 @@ class Search:
         if self.shortlist is not None:
             ways_out = [] if self.forbidden is None else self.forbidden.ways_out
             required = [segment.required + ways_out for segment in segments]
-            columns = self.shortlist.columns(source, required, self.device)
-            scorer, ids = scorer.among(columns), columns.ids.cpu().numpy()
+            columns = self.shortlist.columns(source, required)
+            scorer, ids = scorer.among(columns), columns.ids
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids.tolist())}
                 continuing, segments = continuing[ids], [_in_columns(segment, places) for segment in segments]

@@ -8,6 +8,9 @@ layer of the encoder, a loop over time, has operators of ONNX's own in its place
              each row, scores and ids (rows, wanted), of equal ones those with the smaller ids; weights (rows,
              source_length); the tensors of the next state, NEXT before their names
 
+`step` may instead be over some words: it then also reads columns (columns,), their ids, and barred (sentences,
+columns), True where a sentence may not use one, and has columns in place of the vocabulary.
+
 Of a state's tensors, those named in MEMORY have one row a sentence, STEPS is the number of tokens that have been read,
 and the others have one row a hypothesis. What a model has no use for is absent.
 """
@@ -32,6 +35,7 @@ from nmt.ops.reset_first import ResetFirst
 OPSET = 17
 MEMORY = ("values", "keys", "lengths", "mask")
 STEPS, NEXT = "steps", "next."
+COLUMNS, BARRED = "columns", "barred"
 BLOCK = 32  # columns of which at first only the largest is looked at
 ORDERS = {3: (1, 0, 2), 4: (0, 3, 1, 2)}
 """The gates in ONNX's order, z r n and i o f g, by their places in PyTorch's."""
@@ -44,8 +48,11 @@ class Graphs(NamedTuple):
     step: bytes
 
 
-def export(model: Seq2Seq) -> Graphs:
-    """The graphs of a model, in float32 on the CPU. What cannot be exported raises what PyTorch or the model raises."""
+def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
+    """The graphs of a model, in float32 on the CPU; `among`: with a step over some words.
+
+    What cannot be exported raises what PyTorch or the model raises.
+    """
     source, lengths = torch.full((3, 4), 3), torch.tensor([4, 3, 2])
     with torch.inference_mode(False), torch.no_grad(), computing(fused=False):
         model = copy.deepcopy(model).float().eval()  # which also unpacks its weights
@@ -57,12 +64,17 @@ def export(model: Seq2Seq) -> Graphs:
         state = state.select(torch.arange(3).repeat_interleave(2).view(3, 2))
 
         def step(tokens: Tensor, wanted: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-            before = _state(state, dict(zip(names, parts, strict=True)))
+            before = _state(state, dict(zip(names, parts[len(words) :], strict=True)))
             vectors, weights, after = model.advance(tokens, before)
-            log_probabilities = model.log_probabilities(vectors)
+            if among:
+                log_probabilities = model.log_probabilities_among(parts[0], parts[1], vectors)
+            else:
+                log_probabilities = model.log_probabilities(vectors)
             return log_probabilities, *_largest(log_probabilities, wanted), weights, *_tensors(after)
 
-        inputs = {"tokens": torch.full((6,), 3), "wanted": torch.tensor(1), **dict(named(state))}
+        some = {COLUMNS: torch.full((BLOCK,), 3), BARRED: torch.zeros(3, BLOCK, dtype=torch.bool)}
+        words = some if among else {}
+        inputs = {"tokens": torch.full((6,), 3), "wanted": torch.tensor(1), **words, **dict(named(state))}
         outputs = ["log_probabilities", "scores", "ids", "weights", *(NEXT + name for name in names)]
         return Graphs(encoder, _traced(_Called(model, step), inputs, outputs))
 
@@ -96,7 +108,8 @@ def _state(like: SearchState, parts: Mapping[str, Tensor]) -> SearchState:
 def _largest(values: Tensor, count: Any) -> tuple[Tensor, Tensor]:
     """The `count` largest values of each row, and their places: (rows, count); of equal ones the first.
 
-    `count` is a tensor, so that the graph has it as an input.
+    `count` is a tensor, so that the graph has it as an input. The columns are traced as they are, or a multiple of
+    BLOCK.
 
     They are in the `count` blocks with the largest maxima, so only these are sorted.
     """
@@ -187,7 +200,11 @@ def _axes(name: str) -> dict[int, str]:
     """Which axes of an input or output differ from batch to batch."""
     if name in ("wanted", STEPS):
         return {}
-    axes = {0: "sentences" if name in ("source", "source_lengths", *MEMORY) else "rows"}
+    if name == COLUMNS:
+        return {0: COLUMNS}
+    axes = {0: "sentences" if name in ("source", "source_lengths", BARRED, *MEMORY) else "rows"}
+    if name in (BARRED, "log_probabilities"):
+        axes[1] = COLUMNS
     if name in ("source", "values", "keys", "mask", "weights", "past.weights", "past.coverage"):
         axes[1] = "source_length"
     return {**axes, 1: "wanted"} if name in ("scores", "ids") else axes

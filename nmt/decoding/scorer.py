@@ -22,6 +22,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -43,17 +44,17 @@ class ScorerState(NamedTuple):
     """Where a batch of hypotheses stands in each model."""
 
     models: tuple[SearchState, ...]
-    barred: Tensor | None  # (sentences, columns), True at columns that a sentence may not use; None: no shortlist
+    columns: tuple[Tensor, Tensor] | None  # the ids and the barred places of `Columns`; None: no shortlist
     beam: int  # hypotheses of a sentence
     device: torch.device
 
     def select(self, rows: Array) -> "ScorerState":
         """The hypotheses `rows` (sentences, beam), as `SearchState.select`."""
-        barred, device = self.barred, self.device
-        if barred is not None and len(rows) != len(barred):
-            barred = barred[torch.from_numpy(rows[:, 0] // self.beam).to(device)]
+        columns, device = self.columns, self.device
+        if columns is not None and len(rows) != len(columns[1]):
+            columns = columns[0], columns[1][torch.from_numpy(rows[:, 0] // self.beam).to(device)]
         places = torch.from_numpy(rows).to(device)
-        return ScorerState(tuple(state.select(places) for state in self.models), barred, rows.shape[1], device)
+        return ScorerState(tuple(state.select(places) for state in self.models), columns, rows.shape[1], device)
 
     def covered(self) -> tuple[Array, Array | None]:
         """The sum of the weights of all steps (rows, source_length), the mean of the models', and which tokens any of
@@ -71,11 +72,10 @@ class Scorer:
     `ensemble` names the mean of several, a key of ENSEMBLES. Raises UserError for an unknown one, and for one model.
     """
 
-    def __init__(
-        self, models: Iterable[Seq2Seq], columns: Columns | None = None, *, ensemble: EnsembleName | None = None
-    ) -> None:
+    columns: Columns | None = None
+
+    def __init__(self, models: Iterable[Seq2Seq], *, ensemble: EnsembleName | None = None) -> None:
         self.models = tuple(models)
-        self.columns = columns
         self.ensemble = ensemble
         if ensemble is not None and ensemble not in ENSEMBLES:
             raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(ENSEMBLES)}")
@@ -83,11 +83,12 @@ class Scorer:
             raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
         self.together = ENSEMBLES[ensemble or "log-probabilities"]
         self._process = os.getpid()
-        self._outputs = [] if columns is None else [model.output_for(columns.ids) for model in self.models]
 
     def among(self, columns: Columns) -> "Scorer":
         """The same models over these columns."""
-        return Scorer(self.models, columns, ensemble=self.ensemble)
+        same = copy(self)
+        same.columns = columns
+        return same
 
     @property
     def is_packed(self) -> bool:
@@ -117,7 +118,11 @@ class Scorer:
         states = [model.start(source.to(device), source_lengths.to(device)) for model in self.models]
         if coverage:
             states = [_with_coverage(state) for state in states]
-        return ScorerState(tuple(states), None if self.columns is None else self.columns.barred, 1, device)
+        columns = None
+        if self.columns is not None:
+            ids, barred = (torch.from_numpy(part).to(device) for part in self.columns)
+            columns = ids, barred
+        return ScorerState(tuple(states), columns, 1, device)
 
     def step(self, tokens: Array, state: ScorerState, wanted: int | None = None) -> tuple[Scores, ScorerState]:
         """The log-probabilities of what may follow `tokens` (rows,), and the next state, see `Step`.
@@ -127,10 +132,10 @@ class Scorer:
             log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
         """
         there = torch.from_numpy(tokens).to(state.device)
-        if self.columns is None:
+        if state.columns is None:
             steps = [model.step(there, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
-            steps = list(self._steps_over(self.columns, there, state))
+            steps = list(self._steps_among(*state.columns, there, state))
         of_models, following = zip(*steps, strict=True)
         values = self.together(of_models)
         after = ScorerState(following, *state[1:])
@@ -138,13 +143,12 @@ class Scorer:
         listed = None if wanted is None or many else _listed(values, wanted)
         return listed or Scores(values.cpu().numpy()), after
 
-    def _steps_over(self, columns: Columns, tokens: Tensor, state: ScorerState) -> Iterator[tuple[Tensor, SearchState]]:
-        assert state.barred is not None
-        words, barred = columns.ids[tokens], state.barred.unsqueeze(1)
-        for model, output, before in zip(self.models, self._outputs, state.models, strict=True):
-            vectors, _, following = model.advance(words, before)
-            logits = output(vectors).view(len(barred), -1, barred.size(2))
-            yield logits.masked_fill_(barred, -math.inf).flatten(0, 1).log_softmax(dim=1), following
+    def _steps_among(
+        self, ids: Tensor, barred: Tensor, tokens: Tensor, state: ScorerState
+    ) -> Iterator[tuple[Tensor, SearchState]]:
+        for model, before in zip(self.models, state.models, strict=True):
+            vectors, _, following = model.advance(ids[tokens], before)
+            yield model.log_probabilities_among(ids, barred, vectors), following
 
     @contextmanager
     def inference(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from nmt.config.schema import SubwordSampling
 from nmt.data.subwords import Vocabularies
+from nmt.decoding.search.hypotheses import Array
 from nmt.errors import UserError
 from nmt.files import new_digest
 from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
@@ -52,20 +53,19 @@ class Shortlist(NamedTuple):
                 "nmt-shortlist for this model"
             )
 
-    def columns(self, source: Tensor, required: Sequence[list[int]], device: torch.device | str) -> "Columns":
+    def columns(self, source: Tensor, required: Sequence[list[int]]) -> "Columns":
         """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
-        allowed = torch.zeros(len(source), self.target_size, dtype=torch.bool)
+        allowed = np.zeros((len(source), self.target_size), dtype=np.bool_)
         allowed[:, [PAD, UNKNOWN, BEGIN, END]] = True
-        allowed[:, self.frequent] = True
-        allowed.scatter_(1, self.translations[source].flatten(1), True)
+        allowed[:, self.frequent.numpy()] = True
+        np.put_along_axis(allowed, self.translations[source].flatten(1).numpy(), True, axis=1)
         for sentence, pieces in enumerate(required):
-            if pieces:
-                allowed[sentence, pieces] = True
-        used = allowed.any(dim=0).nonzero().squeeze(1)
-        ids = torch.nn.functional.pad(used, (0, -len(used) % MULTIPLE), value=PAD)
+            allowed[sentence, pieces] = True
+        (used,) = allowed.any(axis=0).nonzero()
+        ids = np.pad(used, (0, -len(used) % MULTIPLE), constant_values=PAD)
         barred = ~allowed[:, ids]
         barred[:, len(used) :] = True
-        return Columns(ids.to(device), barred.to(device))
+        return Columns(ids, barred)
 
 
 class Columns(NamedTuple):
@@ -75,8 +75,8 @@ class Columns(NamedTuple):
     only its own among them, so that its translations do not depend on its batch.
     """
 
-    ids: Tensor  # (columns,), ascending; behind them PAD fills up
-    barred: Tensor  # (sentences, columns), True at columns that a sentence may not use
+    ids: Array  # (columns,), ascending; behind them PAD fills up
+    barred: Array  # (sentences, columns), True at columns that a sentence may not use
 
 
 class Trained(NamedTuple):

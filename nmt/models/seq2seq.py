@@ -4,7 +4,6 @@ Layers take sizes; only the builder at the end of this file reads the configurat
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -128,13 +127,12 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
         logits = linear(vectors, self.output_weight) if packed is None else packed.multiply(vectors)
         return torch.log_softmax(logits, dim=-1)
 
-    def output_for(self, tokens: Tensor) -> Product:
-        """The output layer of `tokens` (columns,) alone: from the decoder's vectors to logits (rows, columns).
-
-        For inference. A rounded weight has a scale for each of its rows, so they are what they are among all tokens.
-        """
-        weight = self.output_weight.detach()[tokens]
-        return partial(linear, weight=weight) if self.packed is None else self.packed.make(weight, None)
+    def log_probabilities_among(self, tokens: Tensor, barred: Tensor, vectors: Tensor) -> Tensor:
+        """The same over the words `tokens` (columns,) alone: (rows, columns), -inf where a sentence may not use one,
+        `barred` (sentences, columns)."""
+        logits = linear(vectors, self.output_weight[tokens])
+        by_sentence = logits.view(barred.size(0), -1, barred.size(1))
+        return by_sentence.masked_fill(barred.unsqueeze(1), -torch.inf).flatten(0, 1).log_softmax(dim=1)
 
     def forward(
         self, source: Tensor, source_lengths: Tensor, target_input: Tensor, sources: Tensor | None = None

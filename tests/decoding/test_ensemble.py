@@ -182,7 +182,7 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     models = [of_size(vocabularies, "bahdanau"), of_size(vocabularies, "luong")]
     ids = torch.tensor([0, 1, 2, 3, 7, 11, 13])
     barred = torch.tensor([[True, False, True, False, False, True, False], [True] * 3 + [False] * 4])
-    scorer = Scorer(models, ensemble=ensemble).among(Columns(ids, barred))
+    scorer = Scorer(models, ensemble=ensemble).among(Columns(ids.numpy(), barred.numpy()))
     source, lengths = torch.tensor([[5, 7, 9, END], [6, END, 0, 0]]), torch.tensor([4, 2])
     words = torch.tensor([4, 6])  # as columns, of tokens 7 and 13
     with scorer.inference():

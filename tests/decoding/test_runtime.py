@@ -18,6 +18,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import Engine, RuntimeScorer
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.models.memory import Past
 from nmt.models.scores import SCORES, DotScore
@@ -137,12 +138,15 @@ SEARCHES: list[dict[str, Any]] = [
 
 
 def hypotheses(
-    scorer: Scorer, options: dict[str, Any], places: Sequence[int] = range(len(SOURCE))
+    scorer: Scorer,
+    options: dict[str, Any],
+    places: Sequence[int] = range(len(SOURCE)),
+    shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]]:
     asked = TranslationOptions(**options)
     decoding = asked.decoding(DecodingConfig(max_length_ratio=2.0))
     segments = [Segment(SOURCE[place, : LENGTHS[place] - 1].tolist(), (place, 0)) for place in places]
-    return Search(scorer=scorer, decoding=decoding, options=asked).hypotheses(segments)
+    return Search(scorer=scorer, decoding=decoding, options=asked, shortlist=shortlist).hypotheses(segments)
 
 
 @pytest.mark.parametrize("options", SEARCHES, ids=str)
@@ -155,6 +159,28 @@ def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dic
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
         assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+
+
+SHORTLIST = Shortlist(
+    torch.arange(60).reshape(20, 3) % TARGETS * (torch.arange(20) > PAD)[:, None], torch.tensor([66]), TARGETS, ("", "")
+)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 4, "n_best": 3, "coverage_penalty": 0.3}], ids=str)
+def test_a_shortlist_is_searched_as_by_pytorch(options: dict[str, Any], precision: str) -> None:
+    """With columns that only some of the sentences may use, and sentences that leave."""
+    models = [made(name) for name in ("bahdanau, additive", "luong, general")]
+    for together in (models[:1], models):
+        scorer = RuntimeScorer(together, [None] * len(together), precision=precision)
+        found = hypotheses(scorer, options, shortlist=SHORTLIST)
+        expected = hypotheses(Scorer(together), options, shortlist=SHORTLIST)
+        assert len({len(best[0].tokens) for best in expected}) > 1
+        for ours, theirs in zip(found, expected, strict=True):
+            if precision == "float32":
+                assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+            error = 1e-4 if precision == "float32" else 0.05
+            assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=error)
 
 
 class FirstWords(DotScore):
@@ -184,7 +210,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, exported = made("luong, general"), []
-    monkeypatch.setattr(runtime, "export", lambda model: exported.append(model) or export(model))
+    monkeypatch.setattr(runtime, "export", lambda model, among: exported.append(model) or export(model))
     expected = hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2})
     (kept,) = cache.iterdir()
     assert hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2}) == expected
