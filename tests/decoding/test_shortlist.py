@@ -21,7 +21,6 @@ from nmt.decoding.shortlist import (
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops.packed_weights import PRODUCTS
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import write_tensors
 from tests.decoding.conftest import DECODERS, TEXT, network
@@ -203,22 +202,6 @@ def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
                 places = [ids.index(token) for token in [*written, END]]
                 expected += float(logits[range(len(places)), places].sum()) / len(together)
             assert translation.score == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("precision", [None, *PRODUCTS])
-def test_every_precision(
-    precision: str | None, vocabularies: Vocabularies, everything: Shortlist, small: Shortlist
-) -> None:
-    rounded = network("conditional_gru", source_size=SIZE, target_size=SIZE).float()
-    if precision is not None:
-        rounded.pack_weights(precision)
-    expected = list(translate(Translator([rounded], vocabularies), LINES, beam_size=5, max_length_ratio=0.3))
-    translations = list(
-        translate(Translator([rounded], vocabularies, shortlist=everything), LINES, beam_size=5, max_length_ratio=0.3)
-    )
-    assert_equal(translations, expected, rel=1e-4)
-    for line, (best,) in zip(LINES, Translator([rounded], vocabularies, shortlist=small).translate(LINES), strict=True):
-        assert {*tokens(vocabularies, best)} <= allowed(small, vocabularies, line)
 
 
 def test_alignments_remain_right(tmp_path: Path) -> None:
