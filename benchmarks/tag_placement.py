@@ -83,7 +83,7 @@ def ibm_alignments(pairs: Sequence[tuple[str, str]]) -> Iterable[SoftAlignment]:
         weights = table.probabilities[torch.searchsorted(keys, cells)]
         weights = weights / weights.sum(1, keepdim=True)
         links = [(word, place) for place, word in enumerate(weights.argmax(1).tolist()) if word < len(ours)]
-        yield SoftAlignment(source.split(), target.split(), [Block(weights)], links)
+        yield SoftAlignment(source.split(), target.split(), [Block(weights.numpy())], links)
 
 
 def agreeing_alignments(pairs: Sequence[tuple[str, str]]) -> Iterable[SoftAlignment]:
@@ -92,7 +92,7 @@ def agreeing_alignments(pairs: Sequence[tuple[str, str]]) -> Iterable[SoftAlignm
     for alignment, other in zip(ibm_alignments(pairs), back, strict=True):
         weights = alignment.weights
         weights[:, :-1] *= other.weights[:, :-1].T
-        yield replace(alignment, blocks=[Block(weights / weights.sum(1, keepdim=True).clamp(min=1e-30))])
+        yield replace(alignment, blocks=[Block(weights / weights.sum(1, keepdims=True).clip(min=1e-30))])
 
 
 def _words(text: str) -> list[str]:

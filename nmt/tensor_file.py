@@ -2,24 +2,25 @@
 
 A file may come from a stranger. It is read rather than mapped, so that truncation during reading is noticed; its header
 is read first and says how much memory the rest takes, never more than the file's length. This module knows nothing of
-models or training, which decide what the names mean.
+models or training, which decide what the names mean. PyTorch is imported late: texts and bytes are read without it.
 """
 
 import json
 import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from nmt import __version__
 from nmt.errors import DamagedFile, UserError, counted
 from nmt.files import new_digest, written_atomically
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VERSION = "1"  # of the format; increased when an older toolkit would misread a file
 LARGEST_HEADER = 1 << 23  # bytes; training 100 layers takes less than half a MiB
@@ -27,22 +28,23 @@ _HEADER, _DIGEST = "nmt-toolkit", "digest"
 _MOST_NUMBERS = 2**63 - 1  # of a tensor in PyTorch, sizes of 0 left out
 _LENGTH = 8  # bytes before the header, which give its length
 _TYPES = {
-    "BOOL": torch.bool,
-    "U8": torch.uint8,
-    "I8": torch.int8,
-    "I16": torch.int16,
-    "I32": torch.int32,
-    "I64": torch.int64,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "F32": torch.float32,
-    "F64": torch.float64,
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
 }
-_NAMES = {type_: name for name, type_ in _TYPES.items()}
+"""PyTorch's names of the types that safetensors names so."""
+_NAMES = {f"torch.{type_}": name for name, type_ in _TYPES.items()}
 
 
 def write_tensors(
-    path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str], former: Path | None = None
+    path: Path, tensors: "dict[str, Tensor]", *, kind: str, texts: dict[str, str], former: Path | None = None
 ) -> None:
     """Write `path` so that a crash leaves the old file or the new one. `kind` tells `read_tensors` what it is.
 
@@ -55,7 +57,7 @@ def write_tensors(
     end = 0
     for name, tensor in ordered:
         start, end = end, end + tensor.nbytes
-        entries[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        entries[name] = {"dtype": _NAMES[str(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": [start, end]}
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % _LENGTH)
     with written_atomically(path, "wb", former=former) as file:  # not by safetensors, which makes a copy of everything
@@ -67,35 +69,53 @@ def write_tensors(
 class DeclaredTensor(NamedTuple):
     """What a header says about a tensor."""
 
-    type: torch.dtype
+    type: str  # as PyTorch calls it, such as float32
     shape: tuple[int, ...]
 
 
 class TensorFile:
     """An open file whose header has been read: its texts, and the types and shapes of its tensors."""
 
-    def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, DeclaredTensor]) -> None:
-        """`tensors` are in the order of the file, which is positioned where their values begin."""
+    def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], entries: Mapping[str, Any]) -> None:
+        """`entries` are those of the header; `file` is positioned where the values begin."""
         self.digest = texts.pop(_DIGEST, None)  # of what was written
-        self.path, self.texts, self.tensors = path, texts, tensors
-        self._file = file
+        self.path, self.texts, self._entries = path, texts, entries
+        self._file, self._start = file, file.tell()
 
-    def read(self) -> dict[str, Tensor]:
-        """The tensors by name; call it only once. Raises DamagedFile when they are not what was written."""
+    @property
+    def tensors(self) -> dict[str, DeclaredTensor]:
+        """What is declared, in the order of the file."""
+        entries = self._entries.items()
+        return {name: DeclaredTensor(_TYPES[entry["dtype"]], tuple(entry["shape"])) for name, entry in entries}
+
+    def read(self) -> "dict[str, Tensor]":
+        """The tensors by name. Raises DamagedFile when they are not what was written."""
         tensors = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
         if self.digest != _digest(tensors, self.texts):
             raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
         return tensors
 
-    def _tensor(self, name: str, type_: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    def content(self, name: str) -> bytes:
+        """The bytes of a tensor as they are in the file, whether or not they were written so."""
+        start, end = self._entries[name]["data_offsets"]
+        content = bytearray(end - start)
+        self._fill(name, memoryview(content))
+        return bytes(content)
+
+    def _tensor(self, name: str, type_: str, shape: tuple[int, ...]) -> "Tensor":
+        import torch
+
         try:
-            tensor = torch.empty(shape, dtype=type_)
+            tensor = torch.empty(shape, dtype=getattr(torch, type_))
         except (RuntimeError, MemoryError) as error:
             raise UserError(f"{self.path}: not enough memory for its {name[:100]}, {str(shape)[:100]}") from error
-        values = _bytes(tensor)
+        self._fill(name, _bytes(tensor))
+        return tensor
+
+    def _fill(self, name: str, values: memoryview) -> None:
+        self._file.seek(self._start + self._entries[name]["data_offsets"][0])
         if self._file.readinto(values) != len(values):  # type: ignore[attr-defined]
             raise DamagedFile(f"{self.path}: damaged: it was cut short while being read")
-        return tensor
 
 
 @contextmanager
@@ -110,16 +130,16 @@ def open_tensors(path: Path, *, kind: str) -> Iterator[TensorFile]:
             raise UserError(f"{path}: not a {kind} of this toolkit, nor even a file, but a folder, pipe or device")
         with path.open("rb") as file:
             try:
-                texts, tensors = _header(path, file, status.st_size)
+                texts, entries = _header(path, file, status.st_size)
             except (ValueError, KeyError, RecursionError) as error:
                 raise DamagedFile(f"{path}: damaged, or not a {kind} of this toolkit ({error})") from error
             _check_kind(path, texts, kind)
-            yield TensorFile(path, file, texts, tensors)
+            yield TensorFile(path, file, texts, entries)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(path: Path, *, kind: str) -> "tuple[dict[str, Tensor], dict[str, str]]":
     """The tensors and texts of a file of this kind. Raises like `open_tensors` and `TensorFile.read`."""
     with open_tensors(path, kind=kind) as file:
         return file.read(), file.texts
@@ -141,8 +161,8 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
     )
 
 
-def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
-    """The texts, which are empty for a file of another program, and the declared tensors in the order of the file.
+def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The texts, which are empty for a file of another program, and the entries of tensors in the order of the file.
 
     Raises ValueError, KeyError, or RecursionError.
     """
@@ -161,11 +181,12 @@ def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dic
         raise ValueError("its texts are not text")
     if any(math.prod(filter(None, entry["shape"])) > _MOST_NUMBERS for entry in header.values()):
         raise ValueError("the shape of a tensor overflows")  # beside a size of 0, which leaves it no values
-    entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
-    return texts, {name: DeclaredTensor(_TYPES[entry["dtype"]], tuple(entry["shape"])) for name, entry in entries}
+    if unknown := [entry["dtype"] for entry in header.values() if entry["dtype"] not in _TYPES]:
+        raise KeyError(unknown[0])
+    return texts, dict(sorted(header.items(), key=lambda item: item[1]["data_offsets"]))
 
 
-def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
+def _digest(tensors: "dict[str, Tensor]", texts: dict[str, str]) -> str:
     """A checksum of all names, types, shapes, values and texts, independent of their order."""
     digest = new_digest(json.dumps(texts, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
@@ -174,11 +195,13 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _bytes(tensor: Tensor) -> memoryview:
+def _bytes(tensor: "Tensor") -> memoryview:
     """The memory of a contiguous tensor."""
+    import torch
+
     return tensor.flatten().view(torch.uint8).numpy().data
 
 
-def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def with_prefix(tensors: "dict[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
     """The tensors whose names begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -15,9 +15,10 @@ import torch
 from torch.distributed import HashStore
 from torch.distributed.distributed_c10d import PrefixStore
 
-from nmt import processes
 from nmt.errors import ToldElsewhere, UserError
-from nmt.processes import ALONE, Processes, joined
+from nmt.processes import ALONE, joined
+from nmt.processes import several as processes
+from nmt.processes.several import Several
 
 VALUES: list[Any] = [["schön", "\ud800", "a\nb", ""], {"a": [1, 2.5, None, True]}]  # of two processes, of other lengths
 PROGRAM = """
@@ -33,11 +34,11 @@ for name in ("loads", "load", "dumps", "dump", "Unpickler", "Pickler"):
 for name in ("_pickler", "_unpickler"):
     setattr(distributed.distributed_c10d, name, refuse)
 
-from nmt.processes import Processes
+from nmt.processes.several import Several
 
 rank, place = int(sys.argv[1]), sys.argv[2]
 distributed.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=2)
-processes = Processes(rank, 2, torch.device("cpu"))
+processes = Several(rank, 2, torch.device("cpu"))
 values = json.loads(sys.argv[3])
 torch.manual_seed(rank)
 found = processes.gather(values[rank])
@@ -153,10 +154,10 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    several, cuda = Processes(5, 6), torch.device("cuda")
-    assert several.own_device(cuda) == torch.device("cuda", 1)
+    several, cuda = Several(5, 6), "cuda"
+    assert several.own_device(cuda) == "cuda:1"
     assert chosen == [torch.device("cuda", 1)]
-    assert several.own_device(torch.device("cpu")) == torch.device("cpu")
+    assert several.own_device("cpu") == "cpu"
     assert ALONE.own_device(cuda) == cuda
     too_few = "^torchrun: 3 processes on a machine with 2 GPUs; give --device cpu, or fewer$"
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
@@ -173,7 +174,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_one_of_them_says_what_all_would() -> None:
     store = PrefixStore("test", HashStore())
-    first, second, third = (Processes(rank, 3, store=store) for rank in range(3))
+    first, second, third = (Several(rank, 3, store=store) for rank in range(3))
     assert [one.is_first_to("größer: \t5") for one in (third, second, first)] == [True, False, False]
     assert [ALONE.is_first_to("5"), ALONE.is_first_to("5")] == [True, True]
     error = UserError("one", "two")

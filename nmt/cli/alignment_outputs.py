@@ -111,7 +111,7 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[Callable[[Sequenc
             labels, target_words = _with_end(alignment.source_words), alignment.target_words
             if alignment.source_words and target_words:
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    lacking = plot_alignment(labels, target_words, alignment.weights.numpy(), file, fonts=fonts)
+                    lacking = plot_alignment(labels, target_words, alignment.weights, file, fonts=fonts)
                 if lacking and folder.resolve() not in _warned:
                     _warned.add(folder.resolve())
                     print(f"{program}: warning: {MISSING}", file=sys.stderr)

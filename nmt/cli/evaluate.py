@@ -259,7 +259,7 @@ def _computes_comet_on_gpu(options: argparse.Namespace, problems: list[str]) -> 
     with collected(problems):
         check_comet(options.comet)
     device = read_models({"model": None, "ensemble": None, "device": options.device or "auto"}, problems).device
-    return device is not None and device.type == "cuda"
+    return device == "cuda"
 
 
 def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:

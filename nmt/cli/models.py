@@ -1,6 +1,6 @@
 """What the options say that name models and say how they compute: device, precision and shortlist.
 
-PyTorch is imported only if there is a model, since that takes longer than scoring a file.
+What translates is imported only if there is a model, since that takes longer than scoring a file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 from nmt.cli.options import PRECISIONS
 from nmt.cli.outputs import Files
 from nmt.config.schema import EnsembleName
-from nmt.devices import choose_device
+from nmt.devices import device_name
 from nmt.errors import UserError, collected, nothing_at
 
 if TYPE_CHECKING:
-    import torch
-
     from nmt.decoding.translator import Translator
 
 
@@ -26,7 +24,7 @@ class Models:
     """The models to load, one or an ensemble, and how they compute."""
 
     paths: Sequence[Path] = ()
-    device: "torch.device | None" = None
+    device: str | None = None
     precision: str = PRECISIONS[0]
     shortlist: Path | None = None
     ensemble: EnsembleName | None = None
@@ -52,7 +50,7 @@ class Models:
 def read_models(
     options: Mapping[str, Any],
     problems: list[str],
-    place: "Callable[[torch.device], torch.device]" = lambda device: device,
+    place: Callable[[str], str] = lambda device: device,
 ) -> Models:
     """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
     paths = read_model_paths(options["model"], problems)
@@ -61,7 +59,7 @@ def read_models(
     device = None
     if options["model"] or name is not None:
         with collected(problems):
-            device = place(choose_device("auto" if name is None else name))
+            device = place(device_name("auto" if name is None else name))
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
         problems.append(f"--shortlist {missing}; make one with nmt-shortlist")

@@ -178,7 +178,7 @@ def _attention(forced: _Forced, lines: Sequence[str], most: int) -> list[str | N
         rows = scored.alignment.weights
         # The page's words are what stands between spaces; a vocabulary of cut words joins some.
         if tuple(rows.shape) == (len(lines[place].split()), len(forced.source[place].split()) + 1):
-            text = packed(rows.numpy())
+            text = packed(rows)
             most -= len(text)
             if most < 0:
                 break

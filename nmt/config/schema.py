@@ -122,7 +122,7 @@ PROTECTED = ("placeholders", "addresses", "symbols", "numbers")  # see `nmt.deco
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
 EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
-EnsembleName = Literal["log-probabilities", "probabilities", "logits"]  # see `nmt.decoding.scorer`
+EnsembleName = Literal["log-probabilities", "probabilities", "logits"]  # see `nmt.decoding.engines`
 
 
 class Section(BaseModel):

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.symbols import BEGIN, END, PAD
+from nmt.data.padding import Ids, padded_with_end
+from nmt.symbols import BEGIN
 
-Ids = Sequence[int] | npt.NDArray[np.integer]
 Indices = npt.NDArray[np.integer]
 
 
@@ -152,9 +152,6 @@ def make_candidates(translations: Sequence[Sequence[Ids]], costs: Sequence[Seque
 
 
 def pad_with_end(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Return the sentences with END appended, padded to (batch, length), and their lengths (batch,) including END."""
-    padded = np.full((len(sentences), 1 + max(map(len, sentences))), PAD, dtype=np.int64)
-    for row, pieces in enumerate(sentences):
-        padded[row, : len(pieces)] = pieces
-        padded[row, len(pieces)] = END
-    return torch.from_numpy(padded), torch.tensor([len(pieces) + 1 for pieces in sentences], dtype=torch.int64)
+    """What `padded_with_end` returns, as tensors."""
+    padded, lengths = padded_with_end(sentences)
+    return torch.from_numpy(padded), torch.from_numpy(lengths)

@@ -12,7 +12,8 @@ import torch
 
 from nmt.config.schema import SortBy, SubwordSampling
 from nmt.data.alignments import links_of_words, piece_links
-from nmt.data.batch import Batch, Ids, Indices, PieceLinks, make_batch
+from nmt.data.batch import Batch, Indices, PieceLinks, make_batch
+from nmt.data.padding import Ids
 from nmt.data.planning import first_lengths, sort_keys
 from nmt.data.store import LINK_VALUES, PairedIds
 from nmt.data.subwords import Vocabularies

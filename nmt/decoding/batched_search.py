@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.batch import pad_with_end
+from nmt.data.padding import padded_with_end
+from nmt.decoding.engines import AnyScorer, coverage_penalty
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import Beam
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.constrained import Banks
@@ -27,12 +27,14 @@ from nmt.decoding.search.loop import Policy, search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, NoForbidden, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
-from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
+
+if TYPE_CHECKING:
+    from nmt.decoding.shortlist import Shortlist
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -62,13 +64,12 @@ def _times(ratio: float, source: int) -> int:
 class Search:
     """How segments are searched."""
 
-    scorer: Scorer
+    scorer: AnyScorer
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
-    shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
+    shortlist: "Shortlist | None" = None  # the pieces that may be written; those of prefixes and phrases may be besides
     continuing: Array | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
     forbidden: Forbidden | None = None
-    device: torch.device | str = "cpu"
 
     def hypotheses(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses of each segment, at least one, best first, or as they were drawn.
@@ -110,7 +111,7 @@ class Search:
 
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses of the segments of one batch."""
-        source, lengths = pad_with_end([segment.source for segment in segments])
+        source, lengths = padded_with_end([segment.source for segment in segments])
         scorer, continuing, ids = self.scorer, self.continuing, None
         if self.shortlist is not None:
             ways_out = [] if self.forbidden is None else self.forbidden.ways_out
@@ -126,24 +127,23 @@ class Search:
         supplement = None
         if self.decoding.coverage_penalty and self.options.sampling is None:
             supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
-        state = scorer.start(source, lengths, coverage=supplement is not None)
-
         never = [] if self.forbidden is None else [NoForbidden(self.forbidden, limits, ids)]
 
-        def step(tokens: Array, state: ScorerState, wanted: int | None) -> tuple[Scores, ScorerState]:
+        def step(tokens: Array, state: Any, wanted: int | None) -> tuple[Scores, Any]:
             check()
             return scorer.step(tokens, state, wanted)
 
-        hypotheses = search(
-            step,
-            state,
-            self._policy(segments, limits, continuing, ids),
-            max_lengths=limits,
-            length_penalty=self.decoding.length_penalty,
-            n_best=self.options.n_best if self.options.sampling is None else 1,  # of a sample
-            rules=[*never, *self._rules(segments, limits, continuing)],
-            supplement=supplement,
-        )
+        with scorer.inference():  # of this thread
+            hypotheses = search(
+                step,
+                scorer.start(source, lengths, coverage=supplement is not None),
+                self._policy(segments, limits, continuing, ids),
+                max_lengths=limits,
+                length_penalty=self.decoding.length_penalty,
+                n_best=self.options.n_best if self.options.sampling is None else 1,  # of a sample
+                rules=[*never, *self._rules(segments, limits, continuing)],
+                supplement=supplement,
+            )
         if ids is None:
             return hypotheses
         pieces = ids.tolist()

@@ -6,27 +6,18 @@ ids; it knows no text.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from nmt.config.schema import AlignmentStep
-from nmt.data.batch import make_batch, pad_with_end
-from nmt.decoding.scorer import Scorer, mean
+from nmt.decoding.engines import AnyScorer, Ids
+from nmt.decoding.search.hypotheses import Array
 from nmt.errors import UserError
-from nmt.models.stepwise import LARGEST_AREA, given_steps
-from nmt.ops.chunks import CHUNK
-from nmt.ops.linear import linear
-from nmt.ops.masks import length_mask
+from nmt.models.stepwise import LARGEST_AREA
 from nmt.ops.memory import in_halves
 
 _USUAL_LENGTH = 25  # pieces of a target with which batches are as large as batch_tokens says
-
-Ids = Sequence[int]
 
 
 class Forced(NamedTuple):
@@ -34,11 +25,11 @@ class Forced(NamedTuple):
 
     log_probability: float  # nats, summed over the pieces and END
     tokens: int  # the pieces and END
-    weights: Tensor | None  # (target_length, source_length + 1): END has a column and no row; None where not asked for
+    weights: Array | None  # (target_length, source_length + 1): END has a column and no row; None where not asked for
 
 
 def forced_decoding(
-    scorer: Scorer,
+    scorer: AnyScorer,
     pairs: Sequence[tuple[Ids, Ids]],
     *,
     batch_tokens: int,
@@ -64,9 +55,8 @@ def forced_decoding(
 
     def decoded(batch: Sequence[int]) -> list[Forced]:
         sources, targets = zip(*(pairs[index] for index in batch), strict=True)
-        area = (len(sources[0]) + 1) * (len(targets[0]) + 1)
-        decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-        by_pair = decode(scorer, sources, targets, attention)
+        is_large = len(batch) == 1 and (len(sources[0]) + 1) * (len(targets[0]) + 1) > LARGEST_AREA
+        by_pair = scorer.forced(sources, targets, attention=attention, stepwise=is_large)
         return [_forced(*of_pair, later) for of_pair in zip(sources, targets, *by_pair, strict=True)]
 
     with scorer.inference():
@@ -75,7 +65,7 @@ def forced_decoding(
     return [results[index] for index in range(len(pairs))]
 
 
-def _forced(source: Ids, target: Ids, log_probability: float, weights: Tensor | None, later: int) -> Forced:
+def _forced(source: Ids, target: Ids, log_probability: float, weights: Array | None, later: int) -> Forced:
     """What was found about one target; its `weights`, with a row for END and with padding, are `later` steps later."""
     if not math.isfinite(log_probability):
         raise UserError(
@@ -83,7 +73,7 @@ def _forced(source: Ids, target: Ids, log_probability: float, weights: Tensor | 
             "after a training that diverged; give an earlier model"
         )
     if weights is not None:
-        weights = weights[later : len(target) + later, : len(source) + 1].clone()
+        weights = weights[later : len(target) + later, : len(source) + 1].copy()
     return Forced(log_probability, len(target) + 1, weights)
 
 
@@ -110,45 +100,3 @@ def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]
         longest = wider
     if batch:
         yield batch
-
-
-def _at_once(
-    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
-) -> tuple[list[float], Iterable[Tensor | None]]:
-    """The log-probability of each pair, and its weights."""
-    device = scorer.models[0].output_weight.device
-    places = {source: place for place, source in enumerate(dict.fromkeys(map(tuple, sources)))}
-    source, source_lengths = (part.to(device) for part in pad_with_end([*places]))
-    rows = None if len(places) == len(sources) else torch.tensor([places[tuple(one)] for one in sources], device=device)
-    batch = make_batch(sources, targets, np.arange(len(sources))).to(device)
-    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    vectors, weights = [], []
-    for model in scorer.models:
-        outputs = model(source, source_lengths, batch.target_input, rows)
-        vectors.append(outputs.vectors[mask])
-        weights += [outputs.weights] if attention else []
-    tokens, chosen = batch.target_output[mask].unsqueeze(1), []
-    for start in range(0, len(tokens), CHUNK):  # no tensor (all tokens, vocabulary)
-        some = slice(start, start + CHUNK)
-        log_probabilities = scorer.together(
-            [
-                torch.log_softmax(linear(of_model[some], model.output_weight), dim=1)
-                for of_model, model in zip(vectors, scorer.models, strict=True)
-            ]
-        )
-        chosen.append(log_probabilities.gather(1, tokens[some]).squeeze(1))
-    sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
-    return sums, mean(weights).cpu() if attention else [None] * len(sums)
-
-
-def _step_by_step(
-    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
-) -> tuple[list[float], Iterable[Tensor | None]]:
-    """The same of one pair, whose memory grows with the source, not with source × target × size."""
-    pair = make_batch(sources, targets, np.arange(1))
-    steps = zip(*(given_steps(model, pair.source, pair.target) for model in scorer.models), strict=True)
-    total, rows = 0.0, []
-    for token, of_models in zip(pair.target[0, 1:].tolist(), steps, strict=True):
-        total += float(scorer.together([log_probabilities for log_probabilities, _ in of_models])[token])
-        rows += [mean([weights for _, weights in of_models]).cpu()] if attention else []
-    return [total], [torch.stack(rows) if attention else None]

@@ -6,7 +6,7 @@ layer of the encoder, a loop over time, has operators of ONNX's own in its place
     encoder: source (sentences, source_length), source_lengths (sentences,) → the tensors of the first state
     step:    tokens (rows,), wanted (), and the state → log_probabilities (rows, vocabulary); the `wanted` largest of
              each row, scores and ids (rows, wanted), of equal ones those with the smaller ids; weights (rows,
-             source_length); the tensors of the next state, NEXT before their names
+             source_length) where the model has attention; the tensors of the next state, NEXT before their names
 
 `step` may instead be over some words: it then also reads columns (columns,), their ids, and barred (sentences,
 columns), True where a sentence may not use one, and has columns in place of the vocabulary.
@@ -19,33 +19,44 @@ import copy
 import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nmt.decoding.graph_files import BARRED, BLOCK, COLUMNS, MEMORY, NEXT, STEPS, Graphs
+from nmt.decoding.int8 import in_int8
+from nmt.decoding.runtime import Engine
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.shortlist import Columns
 from nmt.models.decoder import DecoderState
 from nmt.models.encoder import Encoder
 from nmt.models.memory import Memory, Past
 from nmt.models.seq2seq import SearchState, Seq2Seq
 from nmt.ops.computing import computing
 from nmt.ops.reset_first import ResetFirst
+from nmt.symbols import BEGIN, END
 
 OPSET = 17
-MEMORY = ("values", "keys", "lengths", "mask")
-STEPS, NEXT = "steps", "next."
-COLUMNS, BARRED = "columns", "barred"
-BLOCK = 32  # columns of which at first only the largest is looked at
+CLOSE = 1e-3  # log-probabilities of the two engines may differ by this
 ORDERS = {3: (1, 0, 2), 4: (0, 3, 1, 2)}
 """The gates in ONNX's order, z r n and i o f g, by their places in PyTorch's."""
 
 
-class Graphs(NamedTuple):
-    """Serialized ONNX models."""
+def checked_export(model: Seq2Seq, precision: str, *, among: bool) -> Graphs | None:
+    """The graphs of a model; None where it cannot be exported, or they would not compute what it does in float32.
 
-    encoder: bytes
-    step: bytes
+    `precision`: float32 or int8. `among`: with a step over some words.
+    """
+    try:
+        graphs = export(model, among=among)
+        if not _agrees(Engine(graphs, 1), model, among):
+            return None
+        return graphs._replace(step=in_int8(graphs.step)) if precision == "int8" else graphs
+    except Exception:  # whatever a part of somebody's own does that cannot be traced
+        return None
 
 
 def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
@@ -54,6 +65,7 @@ def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
     What cannot be exported raises what PyTorch or the model raises.
     """
     source, lengths = torch.full((3, 4), 3), torch.tensor([4, 3, 2])
+    aligns = model.decoder.attention.score.aligns
     with torch.inference_mode(False), torch.no_grad(), computing(fused=False):
         model = copy.deepcopy(model).float().eval()  # which also unpacks its weights
         model.encoder.__class__ = _ExportedEncoder
@@ -70,12 +82,14 @@ def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
                 log_probabilities = model.log_probabilities_among(parts[0], parts[1], vectors)
             else:
                 log_probabilities = model.log_probabilities(vectors)
-            return log_probabilities, *_largest(log_probabilities, wanted), weights, *_tensors(after)
+            attended = [weights] if aligns else []
+            return log_probabilities, *_largest(log_probabilities, wanted), *attended, *_tensors(after)
 
         some = {COLUMNS: torch.full((BLOCK,), 3), BARRED: torch.zeros(3, BLOCK, dtype=torch.bool)}
         words = some if among else {}
         inputs = {"tokens": torch.full((6,), 3), "wanted": torch.tensor(1), **words, **dict(named(state))}
-        outputs = ["log_probabilities", "scores", "ids", "weights", *(NEXT + name for name in names)]
+        outputs = ["log_probabilities", "scores", "ids", *(["weights"] if aligns else [])]
+        outputs += [NEXT + name for name in names]
         return Graphs(encoder, _traced(_Called(model, step), inputs, outputs))
 
 
@@ -189,22 +203,44 @@ def _traced(called: _Called, inputs: Mapping[str, Tensor], outputs: Sequence[str
             written,  # type: ignore[arg-type]  # the old exporter, which needs no onnxscript, writes to a file
             input_names=list(inputs),
             output_names=list(outputs),
-            dynamic_axes={name: _axes(name.removeprefix(NEXT)) for name in (*inputs, *outputs)},
+            dynamic_axes={name: _axes(name.removeprefix(NEXT), COLUMNS in inputs) for name in (*inputs, *outputs)},
             opset_version=OPSET,
             dynamo=False,
         )
     return written.getvalue()
 
 
-def _axes(name: str) -> dict[int, str]:
-    """Which axes of an input or output differ from batch to batch."""
+def _axes(name: str, among: bool) -> dict[int, str]:
+    """Which axes of an input or output differ from batch to batch; `among`: of a step over some words."""
     if name in ("wanted", STEPS):
         return {}
     if name == COLUMNS:
         return {0: COLUMNS}
     axes = {0: "sentences" if name in ("source", "source_lengths", BARRED, *MEMORY) else "rows"}
-    if name in (BARRED, "log_probabilities"):
+    if name == BARRED or (among and name == "log_probabilities"):
         axes[1] = COLUMNS
     if name in ("source", "values", "keys", "mask", "weights", "past.weights", "past.coverage"):
         axes[1] = "source_length"
     return {**axes, 1: "wanted"} if name in ("scores", "ids") else axes
+
+
+def _agrees(engine: Engine, model: Seq2Seq, among: bool) -> bool:
+    """Whether it gives the model's log-probabilities, over other sizes than those it was traced with."""
+    pieces = np.arange(1, 10) % min(model.source_embedding.num_embeddings, len(model.output_weight))
+    source, lengths = np.stack([pieces, pieces[::-1]]), np.array([9, 6])
+    source[0, -1] = source[1, 5] = END
+    rows, beam, differences = np.array([[0, 0, 0], [1, 1, 1]]), 1, []
+    ids = np.arange(2 * BLOCK) % len(model.output_weight)
+    columns = Columns(ids, np.zeros((2, len(ids)), dtype=np.bool_)) if among else None
+    scorer = Scorer([model])
+    scorer.columns = columns
+    with torch.inference_mode():
+        theirs = scorer.start(source, lengths)
+        ours = engine.start(source, lengths, coverage=False, columns=columns)
+        for tokens in (np.array([BEGIN, BEGIN]), pieces[:6], pieces[3:]):
+            expected, theirs = scorer.step(tokens, theirs)
+            found, ours = engine.step(tokens, ours, None)
+            differences.append(np.abs(found.values - expected.values).max())
+            theirs, ours = theirs.select(rows), ours.select(rows, beam)
+            rows, beam = np.array([[2, 0, 1], [3, 5, 4]]), 3
+    return bool(max(differences) < CLOSE)

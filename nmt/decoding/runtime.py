@@ -1,37 +1,32 @@
-"""ONNX Runtime as the engine of search on a CPU: the same models as a `Scorer`'s, from the graphs of `graph`.
+"""ONNX Runtime as the engine of search and forced decoding on a CPU, from the graphs of `graph`; see `engines`.
 
-A model's graphs are made where they are first used, and kept in the user's cache by the model file's checksum.
+It needs no PyTorch where the graphs are kept (`graph_files`); they are made from the model where they are not.
 """
 
+import math
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from copy import copy
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nmt.config.schema import EnsembleName
-from nmt.decoding import graph, int8
-from nmt.decoding.graph import BARRED, COLUMNS, MEMORY, NEXT, STEPS, Graphs, export
-from nmt.decoding.int8 import in_int8
-from nmt.decoding.scorer import Scorer, mean
+from nmt.data.padding import padded_with_end
+from nmt.decoding.engines import AnyScorer, Ids, check_ensemble
+from nmt.decoding.graph_files import BARRED, BLOCK, COLUMNS, MEMORY, NEXT, STEPS, Graphs, keep_graphs, kept_graphs
 from nmt.decoding.search.hypotheses import Array, Scores
-from nmt.decoding.shortlist import Columns
+from nmt.decoding.threads import number
 from nmt.errors import UserError
-from nmt.files import new_digest
-from nmt.models import seq2seq
-from nmt.models.seq2seq import Seq2Seq
-from nmt.ops import computing
-from nmt.symbols import BEGIN, END
-from nmt.tensor_file import read_tensors, write_tensors
+from nmt.symbols import BEGIN
 
-KIND = "graph"
-MOST_KEPT = 20  # models whose graphs are kept
-CLOSE = 1e-3  # log-probabilities of the two engines may differ by this
+if TYPE_CHECKING:
+    from nmt.decoding.scorer import Scorer
+    from nmt.decoding.shortlist import Columns
+    from nmt.models.seq2seq import Seq2Seq
 
 
 class ModelState(NamedTuple):
@@ -40,8 +35,9 @@ class ModelState(NamedTuple):
     memory: dict[str, Array]  # one row a sentence
     rows: dict[str, Array]  # one row a hypothesis
     steps: int  # tokens read so far
-    coverage: Array | None  # (rows, source_length), the sum of the weights of all steps
-    ids: Array | None  # (columns,), the words that the step is over; None: all
+    weights: Array | None = None  # (rows, source_length), of the last step, where they are asked for
+    coverage: Array | None = None  # their sum over all steps
+    ids: Array | None = None  # (columns,), the words that the step is over; None: all
 
     def select(self, rows: Array, beam: int) -> "ModelState":
         """The hypotheses `rows` (sentences, beam), as `SearchState.select`; `beam`: rows of a sentence so far."""
@@ -50,8 +46,8 @@ class ModelState(NamedTuple):
             sentences = rows[:, 0] // beam
             memory = {name: part[sentences] for name, part in memory.items()}
         selected = {name: part[flat] for name, part in self.rows.items()}
-        coverage = None if self.coverage is None else self.coverage[flat]
-        return self._replace(memory=memory, rows=selected, coverage=coverage)
+        weights, coverage = (None if part is None else part[flat] for part in (self.weights, self.coverage))
+        return self._replace(memory=memory, rows=selected, weights=weights, coverage=coverage)
 
 
 class RuntimeState(NamedTuple):
@@ -67,16 +63,21 @@ class RuntimeState(NamedTuple):
         return RuntimeState(self.engines, selected, rows.shape[1])
 
     def covered(self) -> tuple[Array, Array | None]:
-        """As `ScorerState.covered`."""
-        coverage = mean([torch.from_numpy(one.coverage) for one in self.models])
-        return coverage.numpy(), np.any([one.memory["mask"] for one in self.models], axis=0)
+        """See `CoveringState`."""
+        coverage = mean([one.coverage for one in self.models if one.coverage is not None])
+        return coverage, np.any([one.memory["mask"] for one in self.models], axis=0)
+
+    @property
+    def attended(self) -> Array:
+        """The weights of the last step (rows, source_length), the mean of the models'."""
+        return mean([one.weights for one in self.models if one.weights is not None])
 
 
 class Engine:
     """One model in ONNX Runtime. Several threads may compute with it."""
 
-    def __init__(self, graphs: Iterable[bytes], threads: int) -> None:
-        """`graphs`: those of `Graphs`. `threads`: of the processor, for each product. Raises what ONNX Runtime raises
+    def __init__(self, graphs: Graphs | tuple[Path, Path], threads: int) -> None:
+        """`threads`: of the processor, for each product. Raises what ONNX Runtime raises
         for damaged graphs."""
         import onnxruntime
 
@@ -86,19 +87,20 @@ class Engine:
         self.encoder, self.stepper = (
             onnxruntime.InferenceSession(one, options, providers=["CPUExecutionProvider"]) for one in graphs
         )
+        outputs = {one.name: one.shape for one in self.stepper.get_outputs()}
+        self.vocabulary, self.aligns = outputs["log_probabilities"][1], "weights" in outputs
         self.first = [output.name for output in self.encoder.get_outputs()]
         self.reads = {one.name for one in self.stepper.get_inputs()}
-        self.carried = [one.name for one in self.stepper.get_outputs() if _is_carried(one.name)]
+        self.carried = [name for name in outputs if _is_carried(name)]
 
-    def start(self, source: Array, lengths: Array, *, coverage: bool, columns: Columns | None = None) -> ModelState:
+    def start(self, source: Array, lengths: Array, *, coverage: bool, columns: "Columns | None" = None) -> ModelState:
         """The state before the first token of each sentence; `columns`: for a step over some words."""
         parts = _run(self.encoder, self.first, {"source": source, "source_lengths": lengths})
         memory = {name: part for name, part in parts.items() if name in MEMORY}
         rows = {name: part for name, part in parts.items() if name not in (*MEMORY, STEPS)}
         nothing = np.zeros(source.shape, dtype=np.float32) if coverage else None
-        if columns is None:
-            return ModelState(memory, rows, 0, nothing, None)
-        return ModelState({**memory, BARRED: columns.barred}, rows, 0, nothing, columns.ids)
+        state = ModelState(memory, rows, 0, nothing, nothing)
+        return state if columns is None else state._replace(memory={**memory, BARRED: columns.barred}, ids=columns.ids)
 
     def step(self, tokens: Array, state: ModelState, wanted: int | None) -> tuple[Scores, ModelState]:
         """The log-probabilities of what may follow `tokens` (rows,), and the next state; see `Step`."""
@@ -109,8 +111,10 @@ class Engine:
         inputs = {**state.memory, **state.rows, **numbers, **words}
         values = _run(self.stepper, outputs, {name: part for name, part in inputs.items() if name in self.reads})
         rows = {name.removeprefix(NEXT): values[name] for name in self.carried}
-        coverage = None if state.coverage is None else state.coverage + values["weights"]
-        following = state._replace(rows=rows, steps=state.steps + 1, coverage=coverage)
+        following = state._replace(rows=rows, steps=state.steps + 1)
+        if state.coverage is not None:
+            weights = values["weights"]
+            following = following._replace(weights=weights, coverage=state.coverage + weights)
         return Scores(*(values[name] for name in results)), following
 
 
@@ -129,135 +133,160 @@ def _run(session: Any, outputs: Sequence[str], inputs: dict[str, Array]) -> dict
     return dict(zip(outputs, values, strict=True))
 
 
-class RuntimeScorer(Scorer):
-    """A `Scorer` of models on the CPU, whose steps are ONNX Runtime's where all can be exported.
+class RuntimeScorer(AnyScorer):
+    """Models on the CPU. Where one of them cannot be exported, all is PyTorch's.
 
     With `precision` int8 the products of the steps are those of `int8`, except over the columns of a shortlist; what
-    reads the source is float32. What is not search, such as forced decoding, is PyTorch's. Weights that are changed
-    after the first search have no effect on it.
+    reads the source is float32. Weights that are changed after the first search have no effect on it.
     """
+
+    columns: "Columns | None" = None
 
     def __init__(
         self,
-        models: Iterable[Seq2Seq],
-        digests: Sequence[str | None],
+        load: "Callable[[], Scorer]",
+        keys: Sequence[str | None],
         *,
         precision: str = "float32",
         ensemble: EnsembleName | None = None,
     ) -> None:
-        """`digests` tell the models, as their files have them, from others; with None graphs are not kept."""
-        super().__init__(models, ensemble=ensemble)
-        self.digests = tuple(digests)
-        self.precision = precision
-        self._making = Lock()
-        self._engines: dict[tuple[int, bool], list[Engine]] = {}
+        """`load`: the same models in PyTorch, for which it is asked when they are needed. `keys`: what tells the graphs
+        of each from others (see `graph_key`); with None they are not kept."""
+        check_ensemble(ensemble, len(keys))
+        self.ensemble = ensemble
+        self.together = ENSEMBLES[ensemble or "log-probabilities"]
+        self.keys, self.precision = tuple(keys), precision
+        self._load, self._loaded = load, list["Scorer"]()
+        self._making = RLock()
+        self._engines: dict[tuple[int, int, bool], list[Engine]] = {}
+
+    def among(self, columns: "Columns") -> "RuntimeScorer":
+        same = copy(self)
+        same.columns = columns
+        return same
+
+    @property
+    def pytorch(self) -> "Scorer":
+        """The models in PyTorch."""
+        with self._making:
+            if not self._loaded:
+                self._loaded.append(self._load())
+            scorer = self._loaded[0]
+        return scorer if self.columns is None else scorer.among(self.columns)
+
+    @property
+    def models(self) -> "tuple[Seq2Seq, ...]":
+        return self.pytorch.models
+
+    def are_kept(self, *, among: bool) -> bool:
+        """Whether the graphs of all models are; `among`: those for steps over some words."""
+        return all(self._kept(key, among) for key in self.keys)
+
+    def _kept(self, key: str | None, among: bool) -> tuple[Path, Path] | None:
+        return None if key is None else kept_graphs(self._name(key, among))
+
+    def _name(self, key: str, among: bool) -> str:
+        return f"{key}-{self.precision}{'-among' if among else ''}"
 
     def engines(self) -> list[Engine]:
-        """One for each model, with as many threads as PyTorch has here; none where a model cannot be exported.
+        """One for each model, with as many threads as there are here; none where a model cannot be exported.
 
         Raises UserError where there is none for int8, which PyTorch does not compute here.
         """
-        kind = threads, among = torch.get_num_threads(), self.columns is not None
+        among = self.columns is not None
+        here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads
         with self._making:
-            if kind not in self._engines:
-                pairs = zip(self.models, self.digests, strict=True)
-                made = [_engine(*both, self.precision, threads, among) for both in pairs]
+            if here not in self._engines:
+                made = [self._engine(place, here[1], among) for place in range(len(self.keys))]
                 exported = [one for one in made if one is not None]
-                self._engines[kind] = exported if len(exported) == len(made) else []
-            if self.precision == "int8" and not self._engines[kind]:
+                self._engines[here] = exported if len(exported) == len(made) else []
+            if self.precision == "int8" and not self._engines[here]:
                 raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32")
-            return self._engines[kind]
+            return self._engines[here]
 
-    def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> Any:
+    def _engine(self, place: int, threads: int, among: bool) -> Engine | None:
+        key = self.keys[place]
+        if kept := self._kept(key, among):
+            with suppress(Exception):  # another ONNX Runtime wrote it
+                return Engine(kept, threads)
+        from nmt.decoding.graph import checked_export
+
+        graphs = checked_export(self.models[place], self.precision, among=among)
+        if key is not None and graphs is not None:
+            keep_graphs(self._name(key, among), graphs)
+        return None if graphs is None else Engine(graphs, threads)
+
+    @property
+    def is_packed(self) -> bool:
+        return True
+
+    @property
+    def without_attention(self) -> str | None:
         engines = self.engines()
-        if not engines:
-            return super().start(source, source_lengths, coverage=coverage)
-        arrays = source.numpy(), source_lengths.numpy()
-        states = [one.start(*arrays, coverage=coverage, columns=self.columns) for one in engines]
-        return RuntimeState(engines, tuple(states), 1)
+        return None if engines and all(one.aligns for one in engines) else self.pytorch.without_attention
+
+    def inference(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> Any:
+        if not (engines := self.engines()):
+            with self.pytorch.inference():
+                return self.pytorch.start(source, source_lengths, coverage=coverage)
+        given: dict[str, Any] = {"coverage": coverage, "columns": self.columns}
+        return RuntimeState(engines, tuple(one.start(source, source_lengths, **given) for one in engines), 1)
 
     def step(self, tokens: Array, state: Any, wanted: int | None = None) -> tuple[Scores, Any]:
         if not isinstance(state, RuntimeState):
-            return super().step(tokens, state, wanted)
-        words = self.models[0].output_weight if self.columns is None else self.columns.ids
-        if len(state.engines) > 1 or (wanted or 0) * graph.BLOCK > len(words):
+            with self.pytorch.inference():
+                return self.pytorch.step(tokens, state, wanted)
+        words = state.engines[0].vocabulary if self.columns is None else len(self.columns.ids)
+        if len(state.engines) > 1 or (wanted or 0) * BLOCK > words:
             wanted = None
         steps = [engine.step(tokens, one, wanted) for engine, one in zip(state.engines, state.models, strict=True)]
         scores, following = zip(*steps, strict=True)
         after = RuntimeState(state.engines, following, state.beam)
-        if len(steps) == 1:
-            return scores[0], after
-        return Scores(self.together([torch.from_numpy(of_model.values) for of_model in scores]).numpy()), after
+        return scores[0] if len(steps) == 1 else Scores(self.together([one.values for one in scores])), after
+
+    def forced(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
+    ) -> tuple[list[float], Iterable[Array | None]]:
+        """One step after the other, as in a search."""
+        if not self.engines():
+            with self.pytorch.inference():
+                return self.pytorch.forced(sources, targets, attention=attention, stepwise=stepwise)
+        (source, source_lengths), (target, lengths) = padded_with_end(sources), padded_with_end(targets)
+        state = self.start(source, source_lengths, coverage=attention)
+        totals, rows, weights = np.zeros(len(target)), np.arange(len(target)), []
+        tokens = np.full(len(target), BEGIN)
+        for position, following in enumerate(target.T):
+            scores, state = self.step(tokens, state)
+            totals += np.where(position < lengths, scores.values[rows, following], 0.0)
+            weights += [state.attended] if attention else []
+            tokens = following
+        return totals.tolist(), np.stack(weights, axis=1) if attention else [None] * len(target)
 
 
-def _engine(model: Seq2Seq, digest: str | None, precision: str, threads: int, among: bool) -> Engine | None:
-    """The engine of a model; None where it cannot be exported, or would not compute what the model does.
-
-    `among`: it is for steps over some words.
-    """
-    path = None if digest is None else _cached(f"{digest} {precision} {among}")
-    if path is not None:
-        with suppress(Exception):  # there is none, it is damaged, or another ONNX Runtime wrote it
-            kept, _ = read_tensors(path, kind=KIND)
-            return Engine((kept.pop(name).numpy().tobytes() for name in Graphs._fields), threads)  # one at a time
-    try:
-        graphs = export(model, among=among)
-        engine = Engine(graphs, threads)
-        if not _agrees(engine, model, among):
-            return None
-        if precision == "int8":
-            graphs = graphs._replace(step=in_int8(graphs.step))
-            engine = Engine(graphs, threads)
-    except Exception:  # whatever a part of somebody's own does that cannot be traced
-        return None
-    if path is not None:
-        with suppress(OSError, UserError):  # it is made again the next time
-            _keep(path, graphs)
-    return engine
+def mean(parts: Sequence[Array]) -> Array:
+    """The mean of arrays of one shape: one array is its own mean, and two equal ones have exactly that mean."""
+    return parts[0] if len(parts) == 1 else np.sum(parts, axis=0) / np.float32(len(parts))
 
 
-def _keep(path: Path, graphs: Graphs) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parts = {name: torch.frombuffer(bytearray(part), dtype=torch.uint8) for name, part in graphs._asdict().items()}
-    write_tensors(path, parts, kind=KIND, texts={})
-    by_age = sorted(path.parent.glob(f"*.{KIND}"), key=lambda file: file.stat().st_mtime)
-    for old in by_age[:-MOST_KEPT]:
-        old.unlink(missing_ok=True)
+def mean_of_probabilities(parts: Sequence[Array]) -> Array:
+    """The logarithm of the mean of probabilities, from their logarithms."""
+    total: Array = np.logaddexp.reduce(parts)
+    return total - np.float32(math.log(len(parts)))
 
 
-def _cached(name: str) -> Path | None:
-    """Where the graphs that have this name are kept, under its checksum and that of the sources they were made by."""
-    folders = [Path(module.__file__).parent for module in (seq2seq, computing) if module.__file__]
-    sources = [
-        Path(graph.__file__),
-        Path(int8.__file__),
-        *(file for folder in folders for file in sorted(folder.glob("*.py"))),
-    ]
-    content = b"".join(file.read_bytes() for file in sources) + torch.__version__.encode() + name.encode()
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # nobody's home
-        return None
-    return folder / "nmt-toolkit" / f"{new_digest(content).hexdigest()}.{KIND}"
+def mean_of_logits(parts: Sequence[Array]) -> Array:
+    """What the mean of logits gives, from log-probabilities (…, vocabulary), which are logits too."""
+    logits = mean(parts)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def _agrees(engine: Engine, model: Seq2Seq, among: bool) -> bool:
-    """Whether it gives the model's log-probabilities, over other sizes than those it was traced with."""
-    pieces = np.arange(1, 10) % min(model.source_embedding.num_embeddings, len(model.output_weight))
-    source, lengths = np.stack([pieces, pieces[::-1]]), np.array([9, 6])
-    source[0, -1] = source[1, 5] = END
-    rows, beam, differences = np.array([[0, 0, 0], [1, 1, 1]]), 1, []
-    ids = np.arange(2 * graph.BLOCK) % len(model.output_weight)
-    columns = Columns(ids, np.zeros((2, len(ids)), dtype=np.bool_)) if among else None
-    scorer = Scorer([model])
-    scorer.columns = columns
-    with torch.inference_mode():
-        theirs = scorer.start(torch.from_numpy(source), torch.from_numpy(lengths))
-        ours = engine.start(source, lengths, coverage=False, columns=columns)
-        for tokens in (np.array([BEGIN, BEGIN]), pieces[:6], pieces[3:]):
-            expected, theirs = scorer.step(tokens, theirs)
-            found, ours = engine.step(tokens, ours, None)
-            differences.append(np.abs(found.values - expected.values).max())
-            theirs, ours = theirs.select(rows), ours.select(rows, beam)
-            rows, beam = np.array([[2, 0, 1], [3, 5, 4]]), 3
-    return bool(max(differences) < CLOSE)
+ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Array]], Array]] = {
+    "log-probabilities": mean,
+    "probabilities": mean_of_probabilities,
+    "logits": mean_of_logits,
+}
+"""From the log-probabilities (…, vocabulary) of each model to theirs together."""

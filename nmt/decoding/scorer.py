@@ -1,21 +1,6 @@
-"""What scores the next word: one model, or several together, over the whole vocabulary or the columns of a shortlist.
+"""PyTorch as the engine of search and forced decoding: see `engines`.
 
-Each model reads the source, and a step takes a mean of what they say; with one model, that is what it says. With p_m =
-softmax(z_m) of M models, and w any word, there are three:
-
-    log-probabilities    log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
-    logits               log p(y_t | y_<t, x) = 1/M Σ_m z_m(y_t) - log Σ_w exp(1/M Σ_m z_m(w))
-    probabilities        log p(y_t | y_<t, x) = log 1/M Σ_m p_m(y_t | y_<t, x)
-
-The mean of log-probabilities, the default, is the geometric mean of probabilities: what one model considers impossible
-is not written just because the others like it. It is not normalized again, so the log-probability of a translation is
-exactly the mean of those that the models give it. The mean of logits is the same divided by its sum: p_m and z_m differ
-by a number that does not depend on the word. The arithmetic mean of probabilities writes what some model is sure of. In
-all three a log-probability only falls with every token. The models need equal vocabularies, and nothing else in common.
 It knows models and ids; it knows no search, no files and no text.
-
-Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble. Of the toolkits, OpenNMT-py takes
-log-probabilities, or probabilities with -avg_raw_probs; Sockeye probabilities (linear) or logits (log_linear).
 """
 
 import math
@@ -30,14 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import EnsembleName
+from nmt.data.batch import make_batch, pad_with_end
+from nmt.decoding.engines import AnyScorer, Ids, check_ensemble
 from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.shortlist import Columns
+from nmt.decoding.threads import share
 from nmt.errors import UserError
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
+from nmt.models.stepwise import given_steps
+from nmt.ops.chunks import CHUNK
+from nmt.ops.linear import linear
+from nmt.ops.masks import length_mask
 
 FEW_ROWS = 10  # on a CPU; with more, the search chooses among all tokens faster than PyTorch
-LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
 
 
 class ScorerState(NamedTuple):
@@ -57,8 +48,7 @@ class ScorerState(NamedTuple):
         return ScorerState(tuple(state.select(places) for state in self.models), columns, rows.shape[1], device)
 
     def covered(self) -> tuple[Array, Array | None]:
-        """The sum of the weights of all steps (rows, source_length), the mean of the models', and which tokens any of
-        them reads (sentences, source_length); None: all."""
+        """See `CoveringState`."""
         summed = [one.decoder.past.coverage for one in self.models]
         coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
         read = [one.memory.mask for one in self.models if one.memory.mask is not None]
@@ -66,7 +56,7 @@ class ScorerState(NamedTuple):
         return coverage.cpu().numpy(), torch.stack(read).any(dim=0).cpu().numpy() if is_padded else None
 
 
-class Scorer:
+class Scorer(AnyScorer):
     """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these.
 
     `ensemble` names the mean of several, a key of ENSEMBLES. Raises UserError for an unknown one, and for one model.
@@ -75,17 +65,17 @@ class Scorer:
     columns: Columns | None = None
 
     def __init__(self, models: Iterable[Seq2Seq], *, ensemble: EnsembleName | None = None) -> None:
-        self.models = tuple(models)
+        self._models = tuple(models)
         self.ensemble = ensemble
-        if ensemble is not None and ensemble not in ENSEMBLES:
-            raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(ENSEMBLES)}")
-        if ensemble is not None and len(self.models) == 1:
-            raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
+        check_ensemble(ensemble, len(self.models))
         self.together = ENSEMBLES[ensemble or "log-probabilities"]
         self._process = os.getpid()
 
+    @property
+    def models(self) -> tuple[Seq2Seq, ...]:
+        return self._models
+
     def among(self, columns: Columns) -> "Scorer":
-        """The same models over these columns."""
         same = copy(self)
         same.columns = columns
         return same
@@ -97,7 +87,6 @@ class Scorer:
 
     @property
     def without_attention(self) -> str | None:
-        """That the first model of those that have no attention has none; None where all have it."""
         for number, model in enumerate(self.models, 1):
             score = model.decoder.attention.score
             if not score.aligns:
@@ -106,16 +95,10 @@ class Scorer:
                 return f"{which} has no attention (model.attention.score: {name})"
         return None
 
-    @property
-    def without_alignments(self) -> str | None:
-        """Why no alignments can be read from these models; None where they can."""
-        lacking = self.without_attention
-        return f"there are no alignments: {lacking} to read them from" if lacking else None
-
-    def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> ScorerState:
-        """Encode `source` (batch, source_length), ids with END. `coverage`: for `coverage_penalty`."""
+    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> ScorerState:
         device = next((weight.device for weight in self.models[0].parameters()), torch.device("cpu"))
-        states = [model.start(source.to(device), source_lengths.to(device)) for model in self.models]
+        given = [torch.as_tensor(part, device=device) for part in (source, source_lengths)]
+        states = [model.start(*given) for model in self.models]
         if coverage:
             states = [_with_coverage(state) for state in states]
         columns = None
@@ -125,11 +108,9 @@ class Scorer:
         return ScorerState(tuple(states), columns, 1, device)
 
     def step(self, tokens: Array, state: ScorerState, wanted: int | None = None) -> tuple[Scores, ScorerState]:
-        """The log-probabilities of what may follow `tokens` (rows,), and the next state, see `Step`.
+        """With columns c, the softmax is over those of the sentence (z: a model's logits), and the others have -inf:
 
-        With columns c, the softmax is over those of the sentence (z: the logits of a model), and the others have -inf:
-
-            log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
+        log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
         """
         there = torch.from_numpy(tokens).to(state.device)
         if state.columns is None:
@@ -150,6 +131,12 @@ class Scorer:
             vectors, _, following = model.advance(ids[tokens], before)
             yield model.log_probabilities_among(ids, barred, vectors), following
 
+    def forced(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
+    ) -> tuple[list[float], Iterable[Array | None]]:
+        """Each source is encoded once."""
+        return (_step_by_step if stepwise else _at_once)(self, sources, targets, attention)
+
     @contextmanager
     def inference(self) -> Iterator[None]:
         """Run the block without gradients and with all models in evaluation; then each module has its own mode again.
@@ -162,6 +149,9 @@ class Scorer:
                 "this process was forked after the model had been loaded, and PyTorch's threads do not work in it: "
                 "start it by multiprocessing's method spawn, or call torch.set_num_threads(1) in it"
             )
+        before, here = torch.get_num_threads(), share()
+        if here is not None:
+            torch.set_num_threads(here)
         modules: list[nn.Module] = [module for model in self.models for module in model.modules() if module.training]
         for module in modules:
             module.training = False
@@ -171,6 +161,7 @@ class Scorer:
         finally:
             for module in modules:
                 module.training = True
+            torch.set_num_threads(before)  # it is one number for all that the libraries begin from here on
 
 
 def _listed(values: Tensor, wanted: int) -> Scores | None:
@@ -204,26 +195,50 @@ ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Tensor]], Tensor]] = {
 """From the log-probabilities (…, vocabulary) of each model to theirs together."""
 
 
-def coverage_penalty(state: ScorerState, beta: float) -> Array:
-    """cp (rows,), in float64, of hypotheses that end with the step that led to `state`.
-
-        cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
-
-    a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
-    mean of its models', over the tokens that any of them reads. cp is at most 0, so translations lose that leave words
-    out. It only grows while a translation does, so 0 bounds it for every hypothesis that is not finished. Wu et al.
-    (2016), arXiv 1609.08144, equation 14.
-    """
-    coverage, mask = state.covered()
-    covered = np.log(np.clip(coverage.astype(np.float64), LEAST, 1.0))
-    if mask is not None:
-        covered[~np.repeat(mask, len(covered) // len(mask), axis=0)] = 0.0
-    penalty: Array = beta * covered.sum(axis=1)
-    return penalty
-
-
 def _with_coverage(state: SearchState) -> SearchState:
     """The state before the first step, which sums up the weights of all steps whether or not the score needs it."""
     nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
     past = state.decoder.past._replace(coverage=nothing)
     return state._replace(decoder=state.decoder._replace(past=past))
+
+
+def _at_once(
+    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> tuple[list[float], Iterable[Array | None]]:
+    """The log-probability of each pair, and its weights."""
+    device = scorer.models[0].output_weight.device
+    places = {source: place for place, source in enumerate(dict.fromkeys(map(tuple, sources)))}
+    source, source_lengths = (part.to(device) for part in pad_with_end([*places]))
+    rows = None if len(places) == len(sources) else torch.tensor([places[tuple(one)] for one in sources], device=device)
+    batch = make_batch(sources, targets, np.arange(len(sources))).to(device)
+    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
+    vectors, weights = [], []
+    for model in scorer.models:
+        outputs = model(source, source_lengths, batch.target_input, rows)
+        vectors.append(outputs.vectors[mask])
+        weights += [outputs.weights] if attention else []
+    tokens, chosen = batch.target_output[mask].unsqueeze(1), []
+    for start in range(0, len(tokens), CHUNK):  # no tensor (all tokens, vocabulary)
+        some = slice(start, start + CHUNK)
+        log_probabilities = scorer.together(
+            [
+                torch.log_softmax(linear(of_model[some], model.output_weight), dim=1)
+                for of_model, model in zip(vectors, scorer.models, strict=True)
+            ]
+        )
+        chosen.append(log_probabilities.gather(1, tokens[some]).squeeze(1))
+    sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
+    return sums, mean(weights).cpu().numpy() if attention else [None] * len(sums)
+
+
+def _step_by_step(
+    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> tuple[list[float], Iterable[Array | None]]:
+    """The same of one pair, whose memory grows with the source, not with source × target × size."""
+    pair = make_batch(sources, targets, np.arange(1))
+    steps = zip(*(given_steps(model, pair.source, pair.target) for model in scorer.models), strict=True)
+    total, rows = 0.0, []
+    for token, of_models in zip(pair.target[0, 1:].tolist(), steps, strict=True):
+        total += float(scorer.together([log_probabilities for log_probabilities, _ in of_models])[token])
+        rows += [mean([weights for _, weights in of_models]).cpu()] if attention else []
+    return [total], [torch.stack(rows).numpy() if attention else None]

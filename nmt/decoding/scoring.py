@@ -11,8 +11,8 @@ from typing import NamedTuple
 from nmt.config.schema import AlignmentStep, EndLinks
 from nmt.data.subwords import Vocabularies
 from nmt.data.words import words_of_line
-from nmt.decoding.forced import Forced, Ids, forced_decoding
-from nmt.decoding.scorer import Scorer
+from nmt.decoding.engines import AnyScorer, Ids
+from nmt.decoding.forced import Forced, forced_decoding
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
 from nmt.errors import UserError
 
@@ -30,7 +30,7 @@ class Scored(NamedTuple):
 
 
 def score(
-    scorer: Scorer,
+    scorer: AnyScorer,
     vocabularies: Vocabularies,
     pairs: Iterable[Pair],
     *,

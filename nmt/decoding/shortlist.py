@@ -53,7 +53,7 @@ class Shortlist(NamedTuple):
                 "nmt-shortlist for this model"
             )
 
-    def columns(self, source: Tensor, required: Sequence[list[int]]) -> "Columns":
+    def columns(self, source: Array, required: Sequence[list[int]]) -> "Columns":
         """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
         allowed = np.zeros((len(source), self.target_size), dtype=np.bool_)
         allowed[:, [PAD, UNKNOWN, BEGIN, END]] = True

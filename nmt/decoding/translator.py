@@ -7,25 +7,22 @@ share the work.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-
-from nmt.config import Config
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
+from nmt.decoding.engines import AnyScorer, check_ensemble
+from nmt.decoding.graph_files import graph_key
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
 from nmt.decoding.runtime import RuntimeScorer
-from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Array
-from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import check_text, chunks, chunks_with
 from nmt.decoding.text.protect import Protection, Sight
@@ -33,9 +30,15 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.errors import UserError, collected, refuse
-from nmt.models.model_file import load_model, longest_trained, model_path, rebuild
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.model_file import ModelFile, load_head, load_model, longest_trained, model_path, rebuild
 from nmt.text_form import TextForm, source_form
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.decoding.scorer import Scorer
+    from nmt.decoding.shortlist import Shortlist
+    from nmt.models.seq2seq import Seq2Seq
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
@@ -56,15 +59,11 @@ class _Files(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """One model of a translator, and what its file says of it."""
+    """What the file of a model of a translator says of it, without the weights."""
 
     path: Path
-    model: Seq2Seq
+    file: ModelFile
     vocabularies: Vocabularies
-    config: Config
-    longest_trained: int
-    source_form: TextForm | None
-    digest: str | None
 
 
 class Translator:
@@ -76,13 +75,13 @@ class Translator:
 
     def __init__(
         self,
-        models: Sequence[Seq2Seq],
+        models: "Sequence[Seq2Seq] | AnyScorer",
         vocabularies: Vocabularies,
         *,
         decoding: DecodingConfig | None = None,
-        device: torch.device | str = "cpu",
+        device: "torch.device | str" = "cpu",
         longest_segment: int = LONGEST_SEGMENT,
-        shortlist: Shortlist | None = None,
+        shortlist: "Shortlist | None" = None,
         ensemble: EnsembleName | None = None,
         languages: Languages = UNKNOWN_LANGUAGES,
         longest_trained: int | None = None,
@@ -90,16 +89,17 @@ class Translator:
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
-        Several models are an ensemble, and `ensemble` names their mean (see `scorer`). `shortlist`: write only its
-        pieces for a source, and those of prefixes and constraints. Raises UserError when it is one for other
-        vocabularies, when there is no such `device`, and for an `ensemble` of one model.
+        Several models are an ensemble, and `ensemble` names their mean (see `engines`), unless they have an engine
+        already. `shortlist`: write only its pieces for a source, and those of prefixes and constraints. Raises
+        UserError when it is one for other vocabularies, when there is no such `device`, and for an `ensemble` of one
+        model.
 
         `longest_trained`: the pieces of the longest source line that the models were trained on, and `source_form`: the
         form of the source text, if they are known; they change no translation.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
-        self.scorer = Scorer(models, ensemble=ensemble)
+        self.scorer = _scorer(models, ensemble) if isinstance(models, Sequence) else models
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = _usable(device)
@@ -116,21 +116,21 @@ class Translator:
                 "a translator that was made of objects cannot be pickled, since it is pickled as the paths of its "
                 "files; save the model, and use Translator.load"
             )
-        return _loaded_again, (type(self), self._files, str(self.device), dict(self.decoding), self.longest_segment)
+        return _loaded_again, (type(self), self._files, self.device, dict(self.decoding), self.longest_segment)
 
     @classmethod
     def load(
         cls,
         path: Path | str | Sequence[Path | str],
         *,
-        device: torch.device | str = "cpu",
+        device: "torch.device | str" = "cpu",
         precision: str = "float32",
         shortlist: Path | str | None = None,
         ensemble: EnsembleName | None = None,
     ) -> "Translator":
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
-        Several paths make an ensemble, whose mean `ensemble` names (see `scorer`); the first model's configuration
+        Several paths make an ensemble, whose mean `ensemble` names (see `engines`); the first model's configuration
         gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or bfloat16 or
         int8 for products rounded to it, which translates faster and a little differently. ONNX Runtime searches on a
         CPU, in float32 and int8, with the weights as the file has them (`nmt.decoding.runtime`). `shortlist`: a file of
@@ -146,33 +146,32 @@ class Translator:
         usable, loaded, problems = _usable(device), list[_Loaded](), list[str]()
         for one in paths:
             with collected(problems):
-                loaded.append(_load(one, usable, precision))
+                loaded.append(_load(one))
         refuse(problems)
         first = loaded[0]
         for other in loaded:
             problems += _differences(first, other)
         refuse(problems)
-        listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
+        check_ensemble(ensemble, len(loaded))
+        listed = None
+        if shortlist is not None:
+            from nmt.decoding.shortlist import load_shortlist
+
+            listed = load_shortlist(Path(shortlist), first.vocabularies)
         translator = cls(
-            [one.model for one in loaded],
+            _loaded_scorer(loaded, usable, precision, ensemble, among=listed is not None),
             first.vocabularies,
-            decoding=first.config.decoding,
-            device=device,
-            longest_segment=min(longest_segment(one.config.data.max_length) for one in loaded),
+            decoding=first.file.config.decoding,
+            device=usable,
+            longest_segment=min(longest_segment(one.file.config.data.max_length) for one in loaded),
             shortlist=listed,
-            ensemble=ensemble,
-            languages=Languages(first.config.data.source_language, first.config.data.target_language),
-            longest_trained=min(one.longest_trained for one in loaded),
-            source_form=first.source_form,
+            languages=Languages(first.file.config.data.source_language, first.file.config.data.target_language),
+            longest_trained=min(longest_trained(one.file) for one in loaded),
+            source_form=source_form(first.file.training),
         )
-        sizes = (weight.numel() for weight in first.model.parameters())
-        worth = precision == "int8" or (precision == "float32" and sum(sizes) >= WORTH_EXPORTING)
-        if usable.type == "cpu" and worth:
-            digests = [one.digest for one in loaded]
-            translator.scorer = RuntimeScorer(translator.models, digests, precision=precision, ensemble=ensemble)
         translator._files = _Files(
             [one.path.absolute() for one in loaded],
-            [*(one.digest for one in loaded), None if listed is None else listed.digest],
+            [*(one.file.digest for one in loaded), None if listed is None else listed.digest],
             precision,
             None if shortlist is None else Path(shortlist).absolute(),
             ensemble,
@@ -191,7 +190,7 @@ class Translator:
         return forbidden_by(options.forbidden, self.vocabularies.target)
 
     @property
-    def models(self) -> tuple[Seq2Seq, ...]:
+    def models(self) -> "tuple[Seq2Seq, ...]":
         return self.scorer.models
 
     def check(self, options: TranslationOptions, *, constraints: bool = False) -> None:
@@ -279,7 +278,6 @@ class Translator:
             shortlist=self.shortlist,
             continuing=self._continuing_for(prefixes, constraints),
             forbidden=forbidden,
-            device=self.device,
         )
         writer = Writer(
             scorer=self.scorer,
@@ -386,30 +384,75 @@ def _protection(patterns: tuple[str, ...]) -> Protection | None:
     return Protection(patterns) if patterns else None
 
 
-def _usable(device: torch.device | str) -> torch.device:
+def _usable(device: "torch.device | str") -> str:
+    if str(device) == "cpu":
+        return "cpu"
+    import torch
+
     try:
         chosen = torch.device(device)
         torch.zeros(1, device=chosen).tolist()  # "meta" holds nothing that could be read
     except (AssertionError, RuntimeError, TypeError) as error:  # a PyTorch without CUDA asserts that it has it
         reason = str(error).partition("\n")[0].rstrip(".:")
         raise UserError(f'device {device}: cannot be used: {reason}; "cpu" always can') from error
-    return chosen
+    return str(chosen)
 
 
-def _load(path: Path, device: torch.device, precision: str) -> _Loaded:
+def _scorer(models: "Sequence[Seq2Seq]", ensemble: EnsembleName | None) -> AnyScorer:
+    from nmt.decoding.scorer import Scorer
+
+    return Scorer(models, ensemble=ensemble)
+
+
+def _load(path: Path) -> _Loaded:
     path = model_path(path)
-    file = load_model(path)
     try:
-        model = rebuild(file)
-        vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes)
+        file = load_head(path)
+        return _Loaded(path, file, Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes))
     except (KeyError, ValueError, UserError) as error:
-        reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
-        raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
-    model = model.to(device)
-    model.pack_weights("float32" if (precision, device.type) == ("int8", "cpu") else precision)
-    return _Loaded(
-        path, model, vocabularies, file.config, longest_trained(file), source_form(file.training), file.digest
-    )
+        load_model(path)  # which says it better, if the file is damaged
+        raise _unfit(path, error) from error
+
+
+def _unfit(path: Path, error: Exception) -> UserError:
+    reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
+    return UserError(f"{path}: damaged: its parts do not fit together ({reason})")
+
+
+def _loaded_scorer(
+    loaded: Sequence[_Loaded], device: str, precision: str, ensemble: EnsembleName | None, *, among: bool
+) -> AnyScorer:
+    """ONNX Runtime's, where it can compute so and its graphs are kept or are worth making; else PyTorch's.
+
+    `among`: it is to search over the columns of a shortlist.
+    """
+    load = partial(_pytorch_scorer, loaded, device, precision, ensemble)
+    if device != "cpu" or precision not in ("float32", "int8"):
+        return load()
+    scorer = RuntimeScorer(load, [graph_key(one.file) for one in loaded], precision=precision, ensemble=ensemble)
+    if scorer.are_kept(among=among):
+        return scorer
+    sizes = (weight.numel() for weight in scorer.models[0].parameters())  # which also finds what is wrong with files
+    return scorer if precision == "int8" or sum(sizes) >= WORTH_EXPORTING else scorer.pytorch
+
+
+def _pytorch_scorer(loaded: Sequence[_Loaded], device: str, precision: str, ensemble: EnsembleName | None) -> "Scorer":
+    """The models in PyTorch. Raises UserError for each that is damaged, or has changed since."""
+    from nmt.decoding.scorer import Scorer
+
+    models, problems = [], list[str]()
+    for path, head, _ in loaded:
+        with collected(problems):
+            file = load_model(path)
+            if file.digest != head.digest:
+                raise UserError(f"{path}: has another content than when it was loaded first; start again")
+            try:
+                models.append(rebuild(file).to(device))
+            except (KeyError, ValueError, UserError) as error:
+                raise _unfit(path, error) from error
+            models[-1].pack_weights("float32" if (precision, device) == ("int8", "cpu") else precision)
+    refuse(problems)
+    return Scorer(models, ensemble=ensemble)
 
 
 def _loaded_again(
@@ -429,7 +472,7 @@ def _loaded_again(
 
 def _differences(one: _Loaded, other: _Loaded) -> list[str]:
     """Why two models cannot translate together: each side needs the same language, and the same vocabulary."""
-    data, others = one.config.data, other.config.data
+    data, others = one.file.config.data, other.file.config.data
     languages = (data.source_language, others.source_language), (data.target_language, others.target_language)
     reasons = []
     for side, names, *both in zip(("source", "target"), languages, one.vocabularies, other.vocabularies, strict=True):

@@ -12,8 +12,7 @@ from functools import cached_property
 from itertools import chain, compress
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.segmentation import WORD_START
@@ -27,13 +26,14 @@ from nmt.data.words import (
     words_of_line,
     words_of_parts,
 )
+from nmt.decoding.engines import AnyScorer
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import (
     Block,
     SoftAlignment,
+    Weights,
     attended_by_marks,
     joined,
     places_of,
@@ -112,7 +112,7 @@ class _LineWords:
 class Writer:
     """Writes the texts of the hypotheses that `scorer` has led to."""
 
-    scorer: Scorer
+    scorer: AnyScorer
     vocabularies: Vocabularies
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
@@ -168,11 +168,11 @@ class Writer:
             return nothing
         words = self.vocabularies.source.whole_words(line).split()
         same = words if protects else []
-        blocks = [Block(torch.tensor([[1.0, 0.0]]), place) for place in range(len(same))]
+        blocks = [Block(np.array([[1.0, 0.0]], dtype=np.float32), place) for place in range(len(same))]
         alignment = SoftAlignment(words, same, blocks, [(place, place) for place in range(len(same))])
         return _aligned(nothing, alignment, alignment)
 
-    def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
+    def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Weights | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
         needed = [
             self.options.alignments
@@ -197,7 +197,7 @@ class Writer:
         """Whether there are unknown words to replace, beyond the prefix."""
         return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
-    def _written(self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: _LineWords) -> Written:
+    def _written(self, segment: Segment, hypothesis: Hypothesis, weights: Weights | None, words: _LineWords) -> Written:
         """The hypothesis with its text; `words` are those of the line."""
         target, tokens, seen = self.vocabularies.target, hypothesis.tokens, segment.seen
         replaces = weights is not None and self._replaces_unknown(segment, hypothesis)

@@ -5,8 +5,6 @@ It joins training, search and metrics, which know nothing of one another.
 
 from functools import cache
 
-import torch
-
 from nmt.config import Config
 from nmt.config.schema import SamplingConfig
 from nmt.data.batch import Batch, Candidates, make_candidates
@@ -22,7 +20,7 @@ from nmt.training.divergence import Diverged
 from nmt.training.trainer import MakeCandidates
 
 
-def build_candidates(config: Config, vocabularies: Vocabularies, device: torch.device) -> MakeCandidates | None:
+def build_candidates(config: Config, vocabularies: Vocabularies) -> MakeCandidates | None:
     """The function that gives a batch its candidates as `training.minimum_risk` says; None without it.
 
     They are searched or sampled as `decoding` has it, without dropout. What is sampled for a pair depends on the model,
@@ -43,7 +41,7 @@ def build_candidates(config: Config, vocabularies: Vocabularies, device: torch.d
         sources = [ids[: length - 1] for ids, length in zip(batch.source.tolist(), batch.source_lengths, strict=True)]
         places = [(update, int(index)) for index in batch.indices]
         segments = [Segment(ids, place) for ids, place in zip(sources, places, strict=True)]
-        search = Search(scorer=Scorer([model]), decoding=decoding, options=options, device=device)
+        search = Search(scorer=Scorer([model]), decoding=decoding, options=options)
         try:
             return [[hypothesis.tokens for hypothesis in several] for several in search.hypotheses(segments)]
         except UserError as error:

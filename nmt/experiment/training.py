@@ -67,9 +67,9 @@ def run(request: Request) -> Trained:
     program = request.program or "nmt.train"
     with (
         _explained(request.output),
-        joined(request.device, program=program, patience=request.patience) as (processes, device),
+        joined(str(request.device), program=program, patience=request.patience) as (processes, own_device),
     ):
-        request = replace(request, device=device)
+        request = replace(request, device=torch.device(own_device))
         with _run_folder(request, processes) as (folder, log):
             trained = _train(request, folder, log, processes)
         processes.wait()  # a process that leaves early takes its connections with it
@@ -207,7 +207,7 @@ def _trainer(
         write_model=partial(_write_model, config, prepared, max(before, longest)),
         log=log,
         progress_bar=partial(progress_bar, is_shown=processes.is_first),
-        candidates=build_candidates(config, prepared.vocabularies, request.device),
+        candidates=build_candidates(config, prepared.vocabularies),
     )
 
 

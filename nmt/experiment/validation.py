@@ -129,7 +129,7 @@ def _samples(
             *texts,
             source_pieces=[*source_subwords.pieces(source), PIECES[END]],
             target_pieces=target_subwords.pieces(target),
-            weights=None if attention is None else attention.numpy(),
+            weights=attention,
         )
         for texts, (source, target), attention in zip(lines, pairs, weights, strict=True)
     ]

@@ -1,24 +1,26 @@
 """A trained model in one file: weights, resolved configuration and subword models, in the safetensors format.
 
-Nothing in the file is ever executed. The subword models are bytes here: text is the business of `nmt.data`.
+Nothing in the file is ever executed. The subword models are bytes here: text is the business of `nmt.data`. PyTorch and
+the networks are imported late: what a model is for is read without them.
 """
 
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.config import Config, dump_config, parse_config
+from nmt.config.allowed import NO_FAMILIES, Families
 from nmt.errors import UserError, first_of, nothing_at
-from nmt.models.combinations import FAMILIES
-from nmt.models.seq2seq import Seq2Seq, restore_model, weight_shapes
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
 from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from nmt.models.seq2seq import Seq2Seq
 
 KIND = "model"
 LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
@@ -32,7 +34,7 @@ class ModelFile(NamedTuple):
     """What a model file holds."""
 
     config: Config
-    weights: dict[str, Tensor]
+    weights: "dict[str, Tensor]"
     source_subwords: bytes  # a serialized sentencepiece model
     target_subwords: bytes  # the same bytes as the source's when the vocabulary is joint
     sizes: tuple[int, int]  # source and target vocabulary
@@ -82,10 +84,12 @@ def load_model(path: Path) -> ModelFile:
     The file may come from a stranger: the weights that its configuration asks for are compared with those that it says
     it has before memory is asked for either, so that it takes no more than the file is long.
     """
+    from nmt.models.combinations import FAMILIES
+
     path = model_path(path)
     with open_tensors(path, kind=KIND) as file:
         try:
-            config, sizes, training = _described(file.texts)
+            config, sizes, training = _described(file.texts, FAMILIES)
             _check_declared(file.tensors, config, sizes)
         except UserError as error:  # of another version of the toolkit, with other keys
             raise UserError(f"{path}: its configuration cannot be read: {'; '.join(error.messages)}") from error
@@ -100,7 +104,21 @@ def load_model(path: Path) -> ModelFile:
     return ModelFile(config, weights, source, target, sizes, training, file.digest)
 
 
-def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[str, Any]]:
+def load_head(path: Path) -> ModelFile:
+    """What a model file holds besides weights, unchecked: whoever trusts it has to know all this, `digest` included.
+
+    Raises KeyError, ValueError or UserError, for which `load_model` may have a better message.
+    """
+    with open_tensors(path, kind=KIND) as file:
+        config, sizes, training = _described(file.texts)
+        source = file.content(_SOURCE)
+        target = file.content(_TARGET) if _TARGET in file.tensors else source
+        return ModelFile(config, {}, source, target, sizes, training, file.digest)
+
+
+def _described(
+    texts: Mapping[str, str], families: Families = NO_FAMILIES
+) -> tuple[Config, tuple[int, int], dict[str, Any]]:
     """Configuration, sizes of the vocabularies, and how the weights came about.
 
     Raises UserError, KeyError or ValueError.
@@ -110,18 +128,20 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
         raise ValueError("the sizes of its vocabularies are not two whole numbers above 0")
     if not isinstance(training, dict):
         raise ValueError("what it says about its training is not a JSON object")
-    config = parse_config(texts["config"], FAMILIES)
+    config = parse_config(texts["config"], families)
     return config, (sizes[0], sizes[1]), training
 
 
 def _check_declared(tensors: Mapping[str, DeclaredTensor], config: Config, sizes: tuple[int, int]) -> None:
     """Raise ValueError unless the tensors are those of such a model."""
+    from nmt.models.seq2seq import weight_shapes
+
     shapes = weight_shapes(config.model, source_size=sizes[0], target_size=sizes[1])
-    needed = {f"{_WEIGHTS}{name}": DeclaredTensor(torch.float32, shape) for name, shape in shapes.items()}
+    needed = {f"{_WEIGHTS}{name}": DeclaredTensor("float32", shape) for name, shape in shapes.items()}
     for name in (_SOURCE, _TARGET):
         if name == _SOURCE or name in tensors:
             length = math.prod(tensors[name].shape) if name in tensors else 0
-            needed[name] = DeclaredTensor(torch.uint8, (length,))
+            needed[name] = DeclaredTensor("uint8", (length,))
     for name in [*needed, *tensors]:
         if tensors.get(name) != needed.get(name):
             there, expected = (_in_words(declared.get(name)) for declared in (tensors, needed))
@@ -129,10 +149,10 @@ def _check_declared(tensors: Mapping[str, DeclaredTensor], config: Config, sizes
 
 
 def _in_words(declared: DeclaredTensor | None) -> str:
-    return "absent" if declared is None else f"{str(declared.type).removeprefix('torch.')} {declared.shape}"
+    return "absent" if declared is None else f"{declared.type} {declared.shape}"
 
 
-def _check_values(path: Path, name: str, weight: Tensor) -> None:
+def _check_values(path: Path, name: str, weight: "Tensor") -> None:
     """Raise UserError when a weight is NaN, or so large that only a training that diverged can have made it."""
     if weight.numel():
         lowest, highest = weight.aminmax()  # NaN if any is
@@ -145,8 +165,12 @@ def _check_values(path: Path, name: str, weight: Tensor) -> None:
             )
 
 
-def rebuild(model: ModelFile) -> Seq2Seq:
+def rebuild(model: ModelFile) -> "Seq2Seq":
     """The network with the file's weights, in evaluation mode. Raises UserError when they do not fit, or each other."""
+    import torch
+
+    from nmt.models.seq2seq import restore_model
+
     try:
         source_size, target_size = model.sizes
         network = restore_model(model.config.model, model.weights, source_size=source_size, target_size=target_size)
@@ -160,5 +184,7 @@ def rebuild(model: ModelFile) -> Seq2Seq:
     return network
 
 
-def _as_tensor(content: bytes) -> Tensor:
+def _as_tensor(content: bytes) -> "Tensor":
+    import torch
+
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)

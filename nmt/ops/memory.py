@@ -1,8 +1,6 @@
-"""Allocations that fail, and work that is done in halves until the memory holds it. It knows nothing of the work.
+"""Allocations that fail, and work that is done in halves until the memory holds it. It knows nothing of the work."""
 
-PyTorch is imported late: a command that fails otherwise does not need it.
-"""
-
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -15,15 +13,12 @@ Result = TypeVar("Result")
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
-    import torch
-
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
     texts = (
-        *("can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED"),
+        *("out of memory", "can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED"),
         "could not create a primitive",  # oneDNN, which has no other words for it
     )
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    failed = isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    return failed or isinstance(error, MemoryError)
 
 
 @contextmanager
@@ -48,8 +43,7 @@ def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequenc
         if not out_of_memory(error) or len(batch) < 2:
             raise
     # Here the error is gone, and with it the tensors of the calls that it came through.
-    import torch
-
-    torch.cuda.empty_cache()  # where no GPU is used it does nothing
+    if torch := sys.modules.get("torch"):
+        torch.cuda.empty_cache()  # where no GPU is used it does nothing
     middle = len(batch) // 2
     return in_halves(work, batch[:middle]) + in_halves(work, batch[middle:])

@@ -1,6 +1,6 @@
 """The models of a server by their pair of languages, and how one translates lines for several requests at once.
 
-It knows translators; it knows no HTTP and no queue. The other files of this folder know no PyTorch.
+It knows translators; it knows no HTTP and no queue.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nmt.decoding.doubts import Doubts
-from nmt.decoding.threads import MOST, until
+from nmt.decoding.threads import MOST, number, sharing, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError, collected, refuse
 from nmt.ops.memory import out_of_memory
@@ -21,9 +19,7 @@ from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
 
 
-def loaded(
-    models: Sequence[tuple[Path, Pair]], *, device: torch.device | str, precision: str
-) -> dict[Pair, Translator]:
+def loaded(models: Sequence[tuple[Path, Pair]], *, device: str, precision: str) -> dict[Pair, Translator]:
     """A translator for each pair of languages. Raises UserError with everything that is wrong with the models."""
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}
@@ -45,7 +41,7 @@ class Served:
 
     translators: Mapping[Pair, Translator]
     options: Mapping[Pair, TranslationOptions]
-    threads: int = field(default_factory=torch.get_num_threads)  # PyTorch's, for all models together
+    threads: int = field(default_factory=number)  # for all models together
 
     def check(self) -> None:
         """Translate something with each model. Raises UserError for options that one of them cannot follow."""
@@ -99,14 +95,12 @@ class Served:
         """
         translator = self.translators[kind.pair]
         threads = self.threads if alone else self.threads // self.workers
-        if torch.get_num_threads() != threads:  # of this thread
-            torch.set_num_threads(threads)
         most = kind.options.decoding(translator.decoding).batch_sentences or len(lines)
         share = max(FEWEST, ceil(len(lines) / threads))  # so that there is a batch for each thread
         batches: dict[str, Any] = {"batch_sentences": min(most, share)}
         options = replace(kind.options, **batches)
         try:
-            with until(unwanted):
+            with until(unwanted), sharing(threads):
                 return list(translator.translate(lines, options, doubts=Doubts()))  # nobody is told of texts
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):

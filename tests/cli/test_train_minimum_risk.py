@@ -68,7 +68,7 @@ def test_candidates_are_distinct_and_cost_what_their_texts_lack(
     model, vocabularies, config = loaded
     risk = {"candidates": kind, "size": 7, "metric": metric}
     changed = with_risk(config, risk, tokenize=tokenize, lowercase=lowercase)
-    make = build_candidates(changed, vocabularies, torch.device("cpu"))
+    make = build_candidates(changed, vocabularies)
     assert make is not None
     state = torch.get_rng_state()
     made = make(model, batch_of(vocabularies, *PAIRS, rows=[4, 9]), 12)
@@ -103,7 +103,7 @@ def with_risk(config: Config, risk: dict[str, Any], **validation: Any) -> Config
 
 def test_samples_depend_on_the_update_and_the_pair_alone(loaded: tuple[Seq2Seq, Vocabularies, Config]) -> None:
     model, vocabularies, config = loaded
-    make = build_candidates(with_risk(config, {"size": 7}), vocabularies, torch.device("cpu"))
+    make = build_candidates(with_risk(config, {"size": 7}), vocabularies)
     assert make is not None
     together = make(model, batch_of(vocabularies, *PAIRS, rows=[4, 9]), 12)
     alone = make(model, batch_of(vocabularies, PAIRS[1], rows=[9]), 12)

@@ -10,7 +10,8 @@ import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.batch import make_batch
-from nmt.decoding.scorer import Scorer, coverage_penalty
+from nmt.decoding.engines import coverage_penalty
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 from nmt.decoding.graph import export
 from nmt.decoding.int8 import in_int8
 from nmt.decoding.runtime import Engine, RuntimeScorer
+from nmt.decoding.scorer import Scorer
 from nmt.errors import UserError
 from nmt.symbols import BEGIN
 from tests.decoding.test_runtime import LENGTHS, MODELS, SOURCE, FirstWords, hypotheses, made
@@ -98,7 +99,7 @@ def test_every_step_is_near_the_model_s(name: str) -> None:
 @pytest.mark.parametrize("name", ["luong, general", "bahdanau, additive"])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_line_alone_is_translated_as_in_a_batch(name: str, beam_size: int) -> None:
-    scorer = RuntimeScorer([made(name)], [None], precision="int8")
+    scorer = RuntimeScorer(lambda: Scorer([made(name)]), [None], precision="int8")
     together = hypotheses(scorer, {"beam_size": beam_size})
     for place, best in enumerate(together):
         (alone,) = hypotheses(scorer, {"beam_size": beam_size}, [place])
@@ -110,4 +111,4 @@ def test_what_cannot_be_exported_is_refused() -> None:
     model = made("bahdanau, cosine")
     model.decoder.attention.score = FirstWords(12, 12)
     with pytest.raises(UserError, match="int8: ONNX Runtime cannot compute this model; choose float32"):
-        hypotheses(RuntimeScorer([model], [None], precision="int8"), {"beam_size": 2})
+        hypotheses(RuntimeScorer(lambda: Scorer([model]), [None], precision="int8"), {"beam_size": 2})

@@ -1,6 +1,7 @@
 """ONNX Runtime as the engine of search: the same log-probabilities as PyTorch's, and the same translations."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from nmt.cli import translate as command
 from nmt.config.schema import DecodingConfig, EnsembleName, ModelConfig
-from nmt.decoding import runtime, translator
+from nmt.decoding import graph, graph_files, runtime, translator
 from nmt.decoding.batched_search import Search
 from nmt.decoding.graph import export
 from nmt.decoding.options import TranslationOptions
@@ -96,7 +97,8 @@ def engines() -> Callable[[str], tuple[Seq2Seq, Engine]]:
 def test_every_step_is_pytorch_s(name: str, engines: Callable[[str], tuple[Seq2Seq, Engine]]) -> None:
     """With sentences of several lengths, rows that are reordered, and sentences that leave; and alone as together."""
     model, engine = engines(name)
-    theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=True)
+    theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=engine.aligns)
+    assert engine.aligns == (name != "luong, none")
     coverage = np.zeros(SOURCE.shape)
     tokens, beam, remaining = np.full(len(SOURCE), BEGIN), 1, len(SOURCE)
     for step in range(4):
@@ -104,7 +106,9 @@ def test_every_step_is_pytorch_s(name: str, engines: Callable[[str], tuple[Seq2S
         expected, before, coverage = model.log_probabilities(vectors).numpy(), ours, coverage + weights.numpy()
         scores, ours = engine.step(tokens, before, None)
         np.testing.assert_allclose(scores.values, expected, atol=1e-5, rtol=0)
-        np.testing.assert_allclose(ours.coverage, coverage, atol=1e-4, rtol=0)  # a sum over steps
+        if engine.aligns:
+            np.testing.assert_allclose(ours.coverage, coverage, atol=1e-4, rtol=0)  # a sum over steps
+            np.testing.assert_allclose(ours.weights, weights.numpy(), atol=1e-4, rtol=0)
         best, _ = engine.step(tokens, before, 2)
         assert np.array_equal(best.ids, np.argsort(-scores.values, axis=1, kind="stable")[:, :2])
         assert np.array_equal(best.values, -np.sort(-scores.values, axis=1)[:, :2])
@@ -154,7 +158,7 @@ def hypotheses(
 def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dict[str, Any]) -> None:
     names = ["bahdanau, additive", "bahdanau of the paper, coverage"][: 1 if ensemble is None else 2]
     models = [made(name) for name in names]
-    found = hypotheses(RuntimeScorer(models, [None] * len(models), ensemble=ensemble), options)
+    found = hypotheses(RuntimeScorer(lambda: Scorer(models), [None] * len(models), ensemble=ensemble), options)
     expected = hypotheses(Scorer(models, ensemble=ensemble), options)
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
@@ -172,7 +176,7 @@ def test_a_shortlist_is_searched_as_by_pytorch(options: dict[str, Any], precisio
     """With columns that only some of the sentences may use, and sentences that leave."""
     models = [made(name) for name in ("bahdanau, additive", "luong, general")]
     for together in (models[:1], models):
-        scorer = RuntimeScorer(together, [None] * len(together), precision=precision)
+        scorer = RuntimeScorer(partial(Scorer, together), [None] * len(together), precision=precision)
         found = hypotheses(scorer, options, shortlist=SHORTLIST)
         expected = hypotheses(Scorer(together), options, shortlist=SHORTLIST)
         assert len({len(best[0].tokens) for best in expected}) > 1
@@ -196,7 +200,7 @@ def test_what_cannot_be_exported_is_searched_by_pytorch(monkeypatch: pytest.Monk
     monkeypatch.setitem(MODELS, "own", {"decoder": {"type": "luong", "hidden_size": 12}, "attention": {"score": "dot"}})
     model = made("own")
     model.decoder.attention.score = FirstWords(12, 12)
-    scorer = RuntimeScorer([model], [None])
+    scorer = RuntimeScorer(lambda: Scorer([model]), [None])
     found = hypotheses(scorer, {"beam_size": 2})
     assert scorer.engines() == []
     assert found == hypotheses(Scorer([model]), {"beam_size": 2})
@@ -210,32 +214,32 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, exported = made("luong, general"), []
-    monkeypatch.setattr(runtime, "export", lambda model, among: exported.append(model) or export(model))
-    expected = hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2})
-    (kept,) = cache.iterdir()
-    assert hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2}) == expected
+    monkeypatch.setattr(graph, "export", lambda model, among: exported.append(model) or export(model))
+    expected = hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2})
+    kept = next(cache.glob("*step*"))
+    assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
     assert len(exported) == 1
     content = bytearray(kept.read_bytes())
     content[-100] ^= 1
     kept.write_bytes(content)
-    assert hypotheses(RuntimeScorer([model], ["one"]), {"beam_size": 2}) == expected
+    assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
     assert len(exported) == 2
-    hypotheses(RuntimeScorer([made("luong, general", seed=4)], ["other"]), {"beam_size": 2})
+    hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general", seed=4)]), ["other"]), {"beam_size": 2})
     assert len(exported) == 3
-    assert len(list(cache.iterdir())) == 2
+    assert len(list(cache.iterdir())) == 4  # two of each model
 
 
 def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "MOST_KEPT", 1)
+    monkeypatch.setattr(graph_files, "MOST_KEPT", 1)
     model = made("luong, general")
-    for digest in ("one", "other"):
-        RuntimeScorer([model], [digest]).engines()
-    assert len(list(cache.iterdir())) == 1
+    for key in ("one", "other"):
+        RuntimeScorer(lambda: Scorer([model]), [key]).engines()
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_where_nothing_can_be_kept_it_is_made_every_time(cache: Path) -> None:
     cache.parent.write_text("no folder")
-    assert len(RuntimeScorer([made("luong, general")], ["one"]).engines()) == 1
+    assert len(RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"]).engines()) == 1
 
 
 def test_the_command_writes_what_it_writes_with_pytorch(
@@ -251,7 +255,7 @@ def test_the_command_writes_what_it_writes_with_pytorch(
         assert command.main([*arguments, "--n-best", "2"]) == 0
         written.append(output.read_text())
     assert written[0] == written[1]
-    assert len(list(cache.iterdir())) == 1
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_an_allocation_that_fails_is_a_memory_error() -> None:

@@ -129,10 +129,10 @@ def test_alignments_are_those_of_the_line(drawn) -> None:
     ((best,),) = translate(drawn, [line], split_sentences=True, alignments=True)
     assert best.soft_alignment.source_words == line.split()
     assert best.soft_alignment.target_words == best.text.split()
-    weights = torch.block_diag(*(one.soft_alignment.weights[:, :-1] for one in alone))
-    torch.testing.assert_close(best.soft_alignment.weights[:, :-1], weights)
-    ends = torch.cat([one.soft_alignment.weights[:, -1] for one in alone])  # of the sentences
-    torch.testing.assert_close(best.soft_alignment.weights[:, -1], ends)
+    of_sentences = [torch.from_numpy(one.soft_alignment.weights) for one in alone]
+    weights = torch.block_diag(*(one[:, :-1] for one in of_sentences))
+    ends = torch.cat([one[:, -1] for one in of_sentences])
+    torch.testing.assert_close(torch.from_numpy(best.soft_alignment.weights), torch.hstack([weights, ends[:, None]]))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.threads import MOST, check, side_by_side, until
+from nmt.decoding.threads import MOST, check, number, side_by_side, until
 from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator
@@ -37,26 +37,26 @@ def until_told() -> None:
 def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads: Callable[[int], None]) -> None:
     """All wait for each other, so the test ends only if they do run at once."""
     threads(count)
-    barrier = threading.Barrier(expected, timeout=60)
+    barrier, scorer = threading.Barrier(expected, timeout=60), Scorer([torch.nn.Linear(1, 1)])
 
     def work(item: int) -> tuple[int, int]:
         barrier.wait()
-        return item, torch.get_num_threads()
+        with scorer.inference():
+            assert torch.get_num_threads() == number()
+        return item, number()
 
     items = list(range(2 * expected))
-    assert side_by_side(work, items) == [(item, count // expected) for item in items]
-    assert torch.get_num_threads() == count
+    with scorer.inference():
+        assert side_by_side(work, items) == [(item, count // expected) for item in items]
+    assert torch.get_num_threads() == number() == count
 
 
 def test_threads_compute_as_their_caller_does(threads: Callable[[int], None]) -> None:
     threads(2)
 
-    def work(item: int) -> tuple[object, ...]:
-        return now(), torch.is_inference_mode_enabled()
-
-    with Scorer([torch.nn.Linear(1, 1)]).inference(), computing(fused=False, precision=torch.bfloat16):
-        assert side_by_side(work, [0, 1]) == [(now(), True)] * 2
-    assert side_by_side(work, [0, 1]) == [(now(), False)] * 2
+    with computing(fused=False, precision=torch.bfloat16):
+        assert side_by_side(lambda _: now(), [0, 1]) == [now()] * 2
+    assert side_by_side(lambda _: now(), [0, 1]) == [now()] * 2
 
 
 def test_what_one_raises_is_raised_and_what_has_not_begun_is_left(threads: Callable[[int], None]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-import torch
+import numpy as np
 
 from nmt.decoding.text.alignment import Block, SoftAlignment
 from nmt.decoding.writing import Translation
@@ -18,7 +18,9 @@ def linked(line: str, text: str, links: Sequence[Link]) -> Translation:
     source, target = line.split(), text.split()
     words = {place: word for word, place in reversed(links)}
     blocks = [
-        Block(torch.tensor([[1.0, 0.0]]), words[place]) if place in words else Block(torch.zeros(1, 1))
+        Block(np.array([[1.0, 0.0]], dtype=np.float32), words[place])
+        if place in words
+        else Block(np.zeros((1, 1), dtype=np.float32))
         for place in range(len(target))
     ]
     return Translation(text, 0.0, [], list(links), SoftAlignment(source, target, blocks, list(links)))

@@ -1,7 +1,7 @@
 """Words of scripts with and without spaces: where lines may be broken, and what they attend to."""
 
+import numpy as np
 import pytest
-import torch
 
 from nmt.data.words import words_of
 from nmt.decoding.text.alignment import Block, SoftAlignment
@@ -41,7 +41,7 @@ def test_words() -> None:
 
 def attention(source: list[str], target: list[str], rows: list[list[float]], *texts: str) -> list[Weighted]:
     """From soft alignments of these words, the last column of which is the end of the source."""
-    alignment = SoftAlignment(source, target, [Block(torch.tensor(rows))], [])
+    alignment = SoftAlignment(source, target, [Block(np.array(rows, dtype=np.float32))], [])
     return attention_links(Translation(texts[1], 0.0, [], [], None, (), alignment), *texts)
 
 

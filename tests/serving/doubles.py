@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.alignment import Block, SoftAlignment
@@ -75,6 +75,6 @@ class Backwards:
         read = [len(words) if word == "." else place for place, word in enumerate(words)]
         rows = [[0.75 if place == chosen else 0.25 / len(words) for place in range(len(words) + 1)] for chosen in read]
         links = [(place, place) for place in places]
-        weights = torch.tensor(rows, dtype=torch.float64).view(len(words), len(words) + 1)
+        weights = np.array(rows).reshape(len(words), len(words) + 1)
         soft = SoftAlignment(words, text.split(), [Block(weights)], links)
         return Written(text, links, soft, word_scores=scores)

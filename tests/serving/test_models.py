@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.protect import SlowPattern
-from nmt.decoding.threads import MOST
+from nmt.decoding.threads import MOST, number
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
@@ -97,17 +98,15 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
 
 
 def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of seven, four of them one; alone one has all, and whoever tests gets theirs back."""
-    served, former = replace(served_by(translator), threads=7), torch.get_num_threads()
+    """Of seven, four of them one; alone one has all."""
+    served, seen, start = replace(served_by(translator), threads=7), list[int](), Scorer.start
     assert served.workers == MOST == 4
-    try:
-        texts = []
-        for alone, threads in ((False, 1), (True, 7)):
-            texts.append([best[0].text for best in served.translate(LINES, served.kind(PAIR), alone=alone)])
-            assert torch.get_num_threads() == threads
-        assert texts[0] == texts[1]
-    finally:
-        torch.set_num_threads(former)
+    monkeypatch.setattr(Scorer, "start", lambda *given, **more: seen.append(number()) or start(*given, **more))
+    texts = []
+    for alone in (False, True):
+        texts.append([best[0].text for best in served.translate(LINES, served.kind(PAIR), alone=alone)])
+    assert texts[0] == texts[1]
+    assert seen == [1, 2, 2, 2]  # alone, three batches share the seven
     monkeypatch.setattr(translator.models[0], "packed", None)
     assert served.workers == 1
 

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
 from nmt.config.schema import EndLinks
 from nmt.data.words import PieceWords, Span, words_of
 from nmt.decoding.text.marks import Piece, Weighted
 from nmt.pharaoh import Link
 
+Weights = npt.NDArray[np.float32]
 DECIMALS = 4  # in JSON
 LEAST = 0.02
 """Of the attention of a word: what is less says nothing."""
@@ -29,7 +30,7 @@ LEAST = 0.02
 class Block(NamedTuple):
     """What the words of a part of a line that was translated by itself attend to in it, and to its end."""
 
-    weights: Tensor  # (target words, source words + 1)
+    weights: Weights  # (target words, source words + 1)
     first: int = 0  # the place of the first source word in the line
 
 
@@ -45,15 +46,14 @@ class SoftAlignment:
     """The source word of each target word, or of fewer."""
 
     @property
-    def weights(self) -> Tensor:
+    def weights(self) -> Weights:
         """(target words, source words + 1): the last column is the end of the source, or of the part of it that was
         translated by itself. A row sums to 1, or to less where a scope leaves it at less."""
-        sizes = len(self.target_words), len(self.source_words) + 1
-        weights = self.blocks[0].weights.new_zeros(sizes) if self.blocks else torch.zeros(sizes)
+        weights = _nothing(len(self.target_words), len(self.source_words) + 1)
         row = 0
         for block, first in self.blocks:
             rows = weights[row : row + len(block)]
-            rows[:, first : first + block.size(1) - 1], rows[:, -1] = block[:, :-1], block[:, -1]
+            rows[:, first : first + block.shape[1] - 1], rows[:, -1] = block[:, :-1], block[:, -1]
             row += len(block)
         return weights
 
@@ -63,7 +63,7 @@ class SoftAlignment:
 
 
 def soft_alignment(
-    weights: Tensor | None,
+    weights: Weights | None,
     source: PieceWords,
     target: PieceWords,
     *,
@@ -80,16 +80,17 @@ def soft_alignment(
     first = min([*source.places, *others], default=0)
     end = min(max([*source.lasts, *others], default=-1) + 1, len(source.words))
     if weights is None:
-        weights = torch.zeros(len(target.places), len(source.places) + 1)
-    merged = weights.new_zeros(len(target.words), end - first + 1)
-    if merged.numel():
-        source_places = torch.tensor([*source.places, end]) - first
+        weights = _nothing(len(target.places), len(source.places) + 1)
+    merged = _nothing(len(target.words), end - first + 1)
+    if merged.size:
+        summed = _nothing(len(target.places), end - first + 1)
+        np.add.at(summed.T, np.array([*source.places, end]) - first, weights.T)
         spans = enumerate(zip(target.places, target.lasts, strict=True))
         pairs = [(piece, word) for piece, (place, last) in spans for word in range(place, last + 1)]
-        pieces, words = torch.tensor(pairs, dtype=torch.long).view(-1, 2).unbind(1)
-        summed = weights.new_zeros(len(target.places), end - first + 1).index_add(1, source_places, weights)
-        counts = torch.bincount(words, minlength=len(target.words)).clamp(min=1)  # a word may have no piece
-        merged = merged.index_add(0, words, summed[pieces]) / counts.unsqueeze(1)
+        pieces, words = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        np.add.at(merged, words, summed[pieces])
+        counts = np.bincount(words, minlength=len(target.words)).clip(min=1)  # a word may have no piece
+        merged /= counts[:, None].astype(np.float32)
     for word, several in instead.items():
         merged[word] = 0
         merged[word, [other - first for other in several]] = 1 / len(several)
@@ -97,17 +98,22 @@ def soft_alignment(
     return SoftAlignment(source.words, target.words, [Block(merged, first)], links)
 
 
-def _links(weights: Tensor, end_links: EndLinks) -> Iterator[Link]:
+def _nothing(rows: int, columns: int) -> Weights:
+    return np.zeros((rows, columns), dtype=np.float32)
+
+
+def _links(weights: Weights, end_links: EndLinks) -> Iterator[Link]:
     """For each target word the source word it attends to most, the first of equals.
 
     Where the end of the source has more weight than any word, it is as `end_links` says (see `TranslationOptions`). A
     word that attends to nothing, as without attention, has no link.
     """
-    last = weights.size(1) - 2  # word
+    last = weights.shape[1] - 2  # word
     if last < 0:
         return
-    best = zip(*(part.tolist() for part in weights[:, :-1].max(dim=1)), weights[:, -1].tolist(), strict=True)
-    for target, (weight, source, of_end) in enumerate(best):
+    of_words = weights[:, :-1]
+    best = of_words.max(axis=1).tolist(), of_words.argmax(axis=1).tolist(), weights[:, -1].tolist()
+    for target, (weight, source, of_end) in enumerate(zip(*best, strict=True)):
         if of_end > weight and end_links != "best":
             yield from [(last, target)] if end_links == "last" else []
         elif weight > 0:

@@ -1,7 +1,7 @@
 """Text that was cut before, as by subword-nmt: translations, prefixes and alignments have whole words."""
 
+import numpy as np
 import pytest
-import torch
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
@@ -81,8 +81,8 @@ def test_constraints_are_refused(translator: Translator) -> None:
 def test_unknown_words_are_replaced_by_whole_ones(cut: Subwords) -> None:
     source = words_of_line("a run@@ ing Zo@@ ë .", cut)
     assert source == PieceWords(["a", "runing", "Zoë", "."], [0, 1, 1, 2, 2, 3], [0, 1, 1, 2, 2, 3])
-    weights = torch.zeros(4, 7)
-    weights[2] = torch.tensor([0.3, 0.2, 0.0, 0.2, 0.2, 0.1, 0.0])  # 0.4 for the two pieces of Zoë
+    weights = np.zeros((4, 7), dtype=np.float32)
+    weights[2] = [0.3, 0.2, 0.0, 0.2, 0.2, 0.1, 0.0]  # 0.4 for the two pieces of Zoë
     tokens = [*cut.encode("dog run@@"), UNKNOWN, *cut.encode(".")]
     text = cut.decode_marked(tokens, UNKNOWN_MARK)
     alignment = soft_alignment(weights, source, words_of_tokens(tokens, cut, mark=UNKNOWN_MARK), end_links="best")

@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import UNKNOWN_MARK, parts_of_line, words_of_line
 from nmt.decoding.forced import forced_decoding
+from nmt.decoding.text.alignment import Weights
 from nmt.decoding.text.lines import chunks_with
 from nmt.decoding.text.required import Required, as_given, encoded_prefix, word_continuations
 from nmt.decoding.translator import Translation, Translator
@@ -138,13 +139,14 @@ def test_words_that_are_more_or_fewer_as_they_were_given(forgetful, text, beginn
                 assert soft.weights[word].tolist() == pytest.approx(by_piece[pieces].mean(0).tolist())
 
 
-def weights_of_pieces(translator: Translator, line: str, ids: Sequence[int]) -> Tensor:
+def weights_of_pieces(translator: Translator, line: str, ids: Sequence[int]) -> Weights:
     """The attention of each piece of a translation to each word of its line, and to its end."""
     source = words_of_line(line, translator.vocabularies.source)
     pair = (translator.vocabularies.source.encode(line), ids)
     (forced,) = forced_decoding(translator.scorer, [pair], batch_tokens=100, attention=True)
-    weights = forced.weights.new_zeros(len(ids), len(source.words) + 1)
-    return weights.index_add(1, torch.tensor([*source.places, len(source.words)]), forced.weights)
+    weights = np.zeros((len(ids), len(source.words) + 1))
+    np.add.at(weights.T, [*source.places, len(source.words)], forced.weights.T)
+    return weights
 
 
 @pytest.mark.parametrize(

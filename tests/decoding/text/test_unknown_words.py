@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
-from nmt.decoding.text.alignment import soft_alignment
+from nmt.decoding.text.alignment import Weights, soft_alignment
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import pieces as pieces_of
 from nmt.decoding.text.unknown_words import replacements
@@ -121,14 +122,14 @@ def replaced(
     tokens = pieces.encode(text)
     assert tokens.count(UNKNOWN) == len(weights)
     places = list(range(len(source.split())))
-    rows = torch.zeros(len(tokens), len(places) + 1)
-    rows[[token == UNKNOWN for token in tokens], :-1] = torch.tensor(weights)
+    rows = np.zeros((len(tokens), len(places) + 1), dtype=np.float32)
+    rows[[token == UNKNOWN for token in tokens], :-1] = weights
     rows[:, -1] = 2.0  # the end of the source, which is no word
     return with_words(pieces, tokens, rows, PieceWords(source.split(), places, places), dictionary)
 
 
 def with_words(
-    pieces: Subwords, tokens: list[int], rows: Tensor, source: PieceWords, dictionary: dict[str, str] | None = None
+    pieces: Subwords, tokens: list[int], rows: Weights, source: PieceWords, dictionary: dict[str, str] | None = None
 ) -> str:
     target = words_of_tokens(tokens, pieces, mark=UNKNOWN_MARK, finer=True)
     alignment, marked = (

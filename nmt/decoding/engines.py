@@ -1,0 +1,124 @@
+"""What search and forced decoding ask of models, whichever engine computes: PyTorch (`scorer`) or ONNX Runtime
+(`runtime`).
+
+Each model reads the source, and a step takes a mean of what they say; with one model, that is what it says. With p_m =
+softmax(z_m) of M models, and w any word, there are three:
+
+    log-probabilities    log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
+    logits               log p(y_t | y_<t, x) = 1/M Σ_m z_m(y_t) - log Σ_w exp(1/M Σ_m z_m(w))
+    probabilities        log p(y_t | y_<t, x) = log 1/M Σ_m p_m(y_t | y_<t, x)
+
+The mean of log-probabilities, the default, is the geometric mean of probabilities: what one model considers impossible
+is not written just because the others like it. It is not normalized again, so the log-probability of a translation is
+exactly the mean of those that the models give it. The mean of logits is the same divided by its sum: p_m and z_m differ
+by a number that does not depend on the word. The arithmetic mean of probabilities writes what some model is sure of. In
+all three a log-probability only falls with every token. The models need equal vocabularies, and nothing else in common.
+This knows arrays and ids; it knows no search, no files and no text.
+
+Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble. Of the toolkits, OpenNMT-py takes
+log-probabilities, or probabilities with -avg_raw_probs; Sockeye probabilities (linear) or logits (log_linear).
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, get_args
+
+import numpy as np
+
+from nmt.config.schema import EnsembleName
+from nmt.decoding.search.hypotheses import Array, Scores, SearchState
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from nmt.decoding.shortlist import Columns
+    from nmt.models.seq2seq import Seq2Seq
+
+Ids = Sequence[int]
+LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
+
+
+class CoveringState(SearchState, Protocol):
+    """Where a batch of hypotheses stands in each model."""
+
+    def covered(self) -> tuple[Array, Array | None]:
+        """The sum of the weights of all steps (rows, source_length), the mean of the models', and which tokens any of
+        them reads (sentences, source_length); None: all."""
+        ...
+
+
+class AnyScorer(Protocol):
+    """Models with equal vocabularies, at least one."""
+
+    ensemble: EnsembleName | None
+
+    @property
+    def models(self) -> "tuple[Seq2Seq, ...]":
+        """The models in PyTorch."""
+        ...
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several threads may compute with it."""
+        ...
+
+    @property
+    def without_attention(self) -> str | None:
+        """That the first model of those that have no attention has none; None where all have it."""
+        ...
+
+    @property
+    def without_alignments(self) -> str | None:
+        """Why no alignments can be read from these models; None where they can."""
+        lacking = self.without_attention
+        return f"there are no alignments: {lacking} to read them from" if lacking else None
+
+    def among(self, columns: "Columns") -> "AnyScorer":
+        """The same models over these columns, whose places are the tokens then."""
+        ...
+
+    def inference(self) -> AbstractContextManager[None]:
+        """The block in which the models compute."""
+        ...
+
+    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> Any:
+        """Encode `source` (batch, source_length), ids with END, to a CoveringState. `coverage`: for
+        `coverage_penalty`."""
+        ...
+
+    def step(self, tokens: Array, state: Any, wanted: int | None = None) -> tuple[Scores, Any]:
+        """The log-probabilities of what may follow `tokens` (rows,), and the next state, see `Step`."""
+        ...
+
+    def forced(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
+    ) -> tuple[list[float], Iterable[Array | None]]:
+        """The log-probability of each target, both without END, and its weights (longest target + 1, longest source +
+        1), padding included; None unless `attention` is asked for. `stepwise`: for one pair, whose attention takes too
+        much memory for all steps at once."""
+        ...
+
+
+def check_ensemble(ensemble: EnsembleName | None, models: int) -> None:
+    """Raise UserError for an unknown mean, and for one of a single model."""
+    if ensemble is not None and ensemble not in get_args(EnsembleName):
+        raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(get_args(EnsembleName))}")
+    if ensemble is not None and models == 1:
+        raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
+
+
+def coverage_penalty(state: CoveringState, beta: float) -> Array:
+    """cp (rows,), in float64, of hypotheses that end with the step that led to `state`.
+
+        cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
+
+    a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
+    mean of its models', over the tokens that any of them reads. cp is at most 0, so translations lose that leave words
+    out. It only grows while a translation does, so 0 bounds it for every hypothesis that is not finished. Wu et al.
+    (2016), arXiv 1609.08144, equation 14.
+    """
+    coverage, mask = state.covered()
+    covered = np.log(np.clip(coverage.astype(np.float64), LEAST, 1.0))
+    if mask is not None:
+        covered[~np.repeat(mask, len(covered) // len(mask), axis=0)] = 0.0
+    penalty: Array = beta * covered.sum(axis=1)
+    return penalty
