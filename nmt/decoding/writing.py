@@ -210,26 +210,25 @@ class Writer:
         beginning = segment.prefix.parts if given != spelled else []
         of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
         spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
-        marks, tags, kept = _to_place(segment, text)
+        marks = _to_place(segment, text)
         required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
         if seen.marks and weights is not None:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
-        parts = pieces(seen.text, marks, tags, text, links, fixed=required)
+        parts = pieces(seen.text, marks, text, links, fixed=required)
         if replaces:
             source = words.both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
+            kept = [mark.place for mark in seen.marks]
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
                 place = words.places[1][word]
-                if not (overlaps(required, mark.replaces) or overlaps(seen.kept, place)):
-                    marks.append(mark._replace(instead=seen.cased(mark.instead or "")))
-                    kept.append(place)
-            tags += [("", "")] * (len(marks) - len(tags))
-            replaced = pieces(seen.text, marks, tags, text, links, fixed=required)
-            own = (UNSEEN if part.mark is not None and tags[part.mark][0] else part.text for part in replaced)
+                if not (overlaps(required, mark.replaces) or overlaps(kept, place)):
+                    marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
+            replaced = pieces(seen.text, marks, text, links, fixed=required)
+            own = (UNSEEN if part.mark is not None and marks[part.mark].tags[0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
         whole, spans = "".join(part.text for part in parts), moved(spans, parts)
@@ -244,7 +243,7 @@ class Writer:
             source = words.both[finer].part(segment.first, len(segment.source))
             target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
             places = places_of(target.words, whole)
-            attended = attended_by_marks(parts, places, line=words.text, kept=kept, sources=sources)
+            attended = attended_by_marks(parts, places, marks=marks, line=words.text, sources=sources)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 
         has_others = words.both[0] is not words.both[1] or has_finer(whole)
@@ -304,8 +303,8 @@ def _joined_text(parts: Sequence[Written]) -> str:
     return joined_sentences(sentences, [parts[0].segment.before, *spaces])
 
 
-def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, str]], list[Span]]:
-    """The marks that the text of a segment does not have yet, what they are written as, and where the line has them.
+def _to_place(segment: Segment, text: str) -> list[Mark]:
+    """The marks that the text of a segment does not have yet.
 
     It has what the user requires of it, and perhaps terms as the glossary has them.
     """
@@ -314,20 +313,19 @@ def _to_place(segment: Segment, text: str) -> tuple[list[Mark], list[tuple[str, 
     had = Counter[str]()  # what of it stands for a mark
     terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None)
     there = {term for term, count in terms.items() if count_words(term, text) >= count}
-    marks, tags, places = [], [], []
-    for mark, (start, stop) in zip(seen.marks, seen.kept, strict=True):
-        content = LINE_END.sub(" ", segment.line[start:stop])
+    marks: list[Mark] = []
+    for mark in seen.marks:
         if mark.instead is None:
+            content = LINE_END.sub(" ", segment.line[slice(*mark.place)])
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there
+            written = mark._replace(tags=(content, ""))
         else:
             is_there = mark.instead in there
-            mark, content = mark._replace(instead=seen.cased(mark.instead)), ""
+            written = mark._replace(instead=seen.cased(mark.instead))
         if not is_there:
-            marks.append(mark)
-            tags.append((content, ""))
-            places.append((start, stop))
-    return marks, tags, places
+            marks.append(written)
+    return marks
 
 
 def _shown(text: str, seen: Seen) -> str:

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from markdown_it import rules_inline as rules
 from markdown_it.rules_inline import StateInline
 
+from nmt.decoding.text.marks import Mark
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import attention_links
 from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
@@ -96,13 +97,7 @@ class Markdown:
         blocks, elements, _ = self._elements(text.source)
         written, blocks_now, elements_now = "", blocks, elements
         for write, row_start, left_away in _WAYS:
-            tags = [
-                (f"{before}{_OPENED}".translate(_GLUE), f"{_CLOSED if after else ''}{after}".translate(_GLUE))
-                if before.strip(left_away)
-                else ("", "")
-                for before, after in text.piece.tags
-            ]
-            piece = text.piece._replace(tags=tags)
+            piece = text.piece._replace(marks=[_unbroken(mark, left_away) for mark in text.piece.marks])
             inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
             inside = _broken(inside, width).translate(_UNGLUE)
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
@@ -123,6 +118,15 @@ class Markdown:
         inside = [child for block in blocks for child in block.children or ()]
         elements = Counter(child.type for child in inside if not _is_text(child.type))
         return [block.type for block in blocks], elements, "".join(one.content for one in inside if _is_text(one.type))
+
+
+def _unbroken(mark: Mark, left_away: str) -> Mark:
+    """The mark with tags that no line is broken in; without, if they are of the characters `left_away`."""
+    before, after = mark.tags
+    if not before.strip(left_away):
+        return mark._replace(tags=("", ""))
+    end = f"{_CLOSED}{after}" if after else ""
+    return mark._replace(tags=(f"{before}{_OPENED}".translate(_GLUE), end.translate(_GLUE)))
 
 
 def _solid(text: str) -> str:

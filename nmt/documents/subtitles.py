@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.decoding.text.marks import Weighted
+from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Run, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
@@ -199,7 +199,7 @@ class Subtitles:
     def _text(self, piece: Piece, translation: str, links: Sequence[Weighted]) -> str:
         """A piece with its translation and what stands around it."""
         text = piece.inside(translation, links, self._form.notation)
-        return f"{piece.before}{_in_time(text, piece.tags)}{piece.after}"
+        return f"{piece.before}{_in_time(text, piece.marks)}{piece.after}"
 
 
 def _rolled(runs: Sequence[Run], form: _Form) -> dict[int, int]:
@@ -245,9 +245,9 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
     return utterances
 
 
-def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:
-    """A text of WebVTT with its stamps in the order of time, which is that of `tags`: one may not be before another."""
-    stamps = (stamp for tag, _ in tags for stamp in _STAMP.findall(tag))
+def _in_time(text: str, marks: Sequence[Mark]) -> str:
+    """A text of WebVTT with its stamps in the order of time, as `marks` are: one may not be before another."""
+    stamps = (stamp for mark in marks for stamp in _STAMP.findall(mark.tags[0]))
     return _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)
 
 

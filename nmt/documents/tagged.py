@@ -46,7 +46,6 @@ class Piece(NamedTuple):
     before: str  # what stays around it: white space, a dash, tags
     text: str  # on one line
     marks: list[Mark]
-    tags: list[tuple[str, str]]
     source: str  # of text and tags
     after: str
     is_whole: bool  # whether its tags have their partners
@@ -61,7 +60,7 @@ class Piece(NamedTuple):
             line_end = "\r\n" if "\r\n" in self.source else "\n"
             translation = line_end.join(in_rows(translation, most=line_ends + 1, longest=longest))
         links = links if self.is_whole else ()
-        return written(self.text, self.marks, self.tags, translation, links, escape=notation.write)
+        return written(self.text, self.marks, translation, links, escape=notation.write)
 
 
 Parts = list[str | tuple[Piece, int]]
@@ -133,7 +132,7 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
     if not any(map(str.isalpha, text)):
         return None
     head, inside, tail = source[begin:before], source[before:after], source[after:end]
-    return Piece(head, text, line.marks, line.tags, inside, tail, is_whole)
+    return Piece(head, text, line.marks, inside, tail, is_whole)
 
 
 class _Line:
@@ -142,7 +141,6 @@ class _Line:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.marks: list[Mark] = []
-        self.tags: list[tuple[str, str]] = []
         self._length = 0
         self._open: list[int] = []
         self._space = False  # whether a space belongs before the next word
@@ -173,25 +171,24 @@ class _Line:
 
     def open(self, tag: str) -> None:
         """Begin a mark that encloses words."""
-        self._add(Mark(self._length, self._length), tag)
+        self._add(Mark(self._length, self._length, tags=(tag, "")))
         self._open.append(len(self.marks) - 1)
 
     def close(self, tag: str) -> None:
         """End the mark that was begun last."""
         index = self._open.pop()
-        self.marks[index] = self.marks[index]._replace(stop=self._length)
-        self.tags[index] = (self.tags[index][0], tag)
+        mark = self.marks[index]
+        self.marks[index] = mark._replace(stop=self._length, tags=(mark.tags[0], tag))
         self._gap = False
 
     def put(self, tags: str, *, separates: bool, breaks: bool) -> None:
         """Add a mark that encloses no words. `separates`: words before and after it are two."""
-        self._add(Mark(self._length, self._length, before=self._gap, breaks=breaks), tags)
+        self._add(Mark(self._length, self._length, before=self._gap, breaks=breaks, tags=(tags, "")))
         self._is_alone, self._separated = True, separates
         self._space = self._space or separates
 
-    def _add(self, mark: Mark, tag: str) -> None:
+    def _add(self, mark: Mark) -> None:
         self.marks.append(mark._replace(parent=self._open[-1] if self._open else ROOT))
-        self.tags.append((tag, ""))
         self._gap = self._is_alone = False
 
 

@@ -253,7 +253,7 @@ def test_capitals_that_a_vocabulary_has(tmp_path: Path) -> None:
 def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: str) -> None:
     """The rest of the name is kept with it, but not that of words."""
     [(_, [[segment]])] = translator.read([line], TranslationOptions())
-    assert [line[slice(*span)] for span in segment.seen.kept] == [expected]
+    assert [line[slice(*mark.place)] for mark in segment.seen.marks] == [expected]
 
 
 def texts(translator: Translator, *lines: str, **options: object) -> list[str]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import EndLinks
 from nmt.data.words import PieceWords, Span, words_of
-from nmt.decoding.text.marks import Piece, Weighted
+from nmt.decoding.text.marks import Mark, Piece, Weighted
 from nmt.pharaoh import Link
 
 Weights = npt.NDArray[np.float32]
@@ -131,12 +131,11 @@ def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
 
 
 def attended_by_marks(
-    parts: Sequence[Piece], words: Sequence[Span], *, line: str, kept: Sequence[Span], sources: Sequence[Span]
+    parts: Sequence[Piece], words: Sequence[Span], *, marks: Sequence[Mark], line: str, sources: Sequence[Span]
 ) -> dict[int, list[int]]:
     """The source words of each word of a text that has something of a mark in it: those that the line has there.
 
-    `parts` are those of the text, and `words` are its words. What marks stand for in the line is `kept`, and `sources`
-    are its words.
+    `parts` are those of the text, and `words` are its words; `sources` are those of the line.
     """
     attended: dict[int, list[int]] = {}
     begin = 0
@@ -144,7 +143,7 @@ def attended_by_marks(
         end = begin + len(part.text)
         for word in _overlapping(words, (begin, end)) if part.mark is not None else ():
             start, stop = words[word]
-            span = _span_in_line(line, kept[part.mark or 0], part.text, start - begin, stop - begin)
+            span = _span_in_line(line, marks[part.mark or 0].place, part.text, start - begin, stop - begin)
             attended.setdefault(word, []).extend(_overlapping(sources, span))
         begin = end
     return {word: several for word, several in attended.items() if several}

@@ -70,6 +70,8 @@ class Mark(NamedTuple):
     breaks: bool = False  # whether words need no white space where it stands between them, as at a line break
     instead: str | None = None  # what takes the place of the words that are aligned with it, or of what it `replaces`
     replaces: Range | None = None  # characters of the translation
+    tags: tuple[str, str] = ("", "")  # what it begins and ends with
+    place: Span = (0, 0)  # of what it stands for, in a line that the model sees only a part of
 
 
 class Piece(NamedTuple):
@@ -89,21 +91,19 @@ def in_proportion(line: str, translation: str) -> list[Weighted]:
 def written(
     line: str,
     marks: Sequence[Mark],
-    tags: Sequence[tuple[str, str]],
     translation: str,
     links: Sequence[Weighted],
     *,
     escape: Callable[[str], str] = str,
 ) -> str:
-    """The translation with its marks; `tags` are what each begins and ends with, and `escape` is for the text."""
-    parts = pieces(line, marks, tags, translation, links)
+    """The translation with its marks; `escape` is for the text."""
+    parts = pieces(line, marks, translation, links)
     return "".join(part.text if part.mark is not None else escape(part.text) for part in parts)
 
 
 def pieces(
     line: str,
     marks: Sequence[Mark],
-    tags: Sequence[tuple[str, str]],
     translation: str,
     links: Sequence[Weighted],
     *,
@@ -116,7 +116,7 @@ def pieces(
     if not marks:
         return [Piece(translation, None, 0)]
     placing = _Placing(line, marks, translation, links or in_proportion(line, translation), fixed)
-    return _Writing(placing, tags).pieces()
+    return _Writing(placing).pieces()
 
 
 def moved(spans: Iterable[Span], parts: Sequence[Piece]) -> list[Span]:
@@ -541,14 +541,13 @@ class _Placing:
 class _Writing:
     """The translation with the marks, each at its place."""
 
-    def __init__(self, placing: _Placing, tags: Sequence[tuple[str, str]]) -> None:
-        self.placing, self.tags = placing, tags
-        self.marks, self.translation = placing.marks, placing.translation
+    def __init__(self, placing: _Placing) -> None:
+        self.placing, self.marks, self.translation = placing, placing.marks, placing.translation
         self.at = 0  # characters of the translation that have been written
         self.written: list[Piece] = []
 
     def pieces(self) -> list[Piece]:
-        placing, tags = self.placing, self.tags
+        placing, marks = self.placing, self.marks
         frames = [(ROOT, self._in_order(ROOT))]
         while frames:
             node, children = frames[-1]
@@ -556,15 +555,15 @@ class _Writing:
                 self._write(placing.spans[node][1])
                 frames.pop()
                 if node != ROOT:
-                    self.written.append(Piece(tags[node][1], node))
+                    self.written.append(Piece(marks[node].tags[1], node))
             elif children[-1] in placing.ranges:
                 child = children.pop()
                 self._write(placing.spans[child][0])
-                instead = self.marks[child].instead
-                self.written.append(Piece(tags[child][0], child) if instead is None else Piece(instead, child, self.at))
-                if instead is None:
+                if (instead := marks[child].instead) is None:
+                    self.written.append(Piece(marks[child].tags[0], child))
                     frames.append((child, self._in_order(child)))
                 else:
+                    self.written.append(Piece(instead, child, self.at))
                     self.at = placing.spans[child][1]
             else:
                 place = placing.spans[children[-1]][0]
@@ -631,7 +630,7 @@ class _Writing:
         while frames:
             node, is_end = frames.pop()
             instead = self.marks[node].instead
-            self.written.append(Piece(self.tags[node][is_end] if instead is None or is_end else instead, node))
+            self.written.append(Piece(self.marks[node].tags[is_end] if instead is None or is_end else instead, node))
             if not is_end:
                 frames.append((node, True))
                 frames += [(child, False) for child in reversed(self.placing.children.get(node, ()))]

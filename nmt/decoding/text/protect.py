@@ -88,7 +88,6 @@ class Seen(NamedTuple):
     text: str
     places: Sequence[int]  # of each of its characters in the line
     marks: Sequence[Mark] = ()  # what is kept, and terms of a glossary, by characters of it
-    kept: Sequence[Span] = ()  # what each mark stands for in the line
     in_capitals: bool = False  # whether its translation is written in capitals, as the line has it
 
     def span(self, start: int, stop: int) -> Span:
@@ -114,7 +113,6 @@ class Seen(NamedTuple):
                 mark._replace(start=mark.start - start, stop=min(mark.stop, stop) - start)
                 for mark in self.marks[first:last]
             ],
-            kept=self.kept[first:last],
         )
 
 
@@ -269,7 +267,7 @@ class Sight:
         if self.protection is None:
             return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
         if not self.has_words(line, start, stop, found):
-            return Seen("", (), (), [(start, stop)])
+            return Seen("", ())
         if self.protection.around and (around := _around(line, start, stop)):
             kept = _without(terms, [*kept, *around], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
@@ -316,14 +314,14 @@ class Sight:
             if number < len(kept):
                 gap = kept[number]
                 before, after = line[gap[0] - 1 : gap[0]], line[gap[1] : gap[1] + 1]
-                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace()))
+                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace(), place=gap))
                 if before and after and _WORD.match(before) and _WORD.match(after):  # it parts words
                     text.append(" ")
                     places.append(gap[0])
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
-        return Seen("".join(text), places, marks, list(kept))
+        return Seen("".join(text), places, marks)
 
     def _is_hidden(self, line: str, place: int) -> bool:
         """Whether nobody sees a character, and the vocabulary lacks it.
@@ -360,15 +358,15 @@ def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
     if not terms:
         return seen
     bounds = [(bisect_left(seen.places, term.start), bisect_left(seen.places, term.stop)) for term in terms]
-    marks = [_for_term(span, term.translation) for span, term in zip(bounds, terms, strict=True)]
-    kept = [term[:2] for term in terms]
-    both = sorted(zip([*seen.marks, *marks], [*seen.kept, *kept], strict=True), key=lambda pair: pair[0][:2])
-    return seen._replace(marks=[mark for mark, _ in both], kept=[span for _, span in both])
+    marks = [_for_term(term, *span) for span, term in zip(bounds, terms, strict=True)]
+    return seen._replace(marks=sorted([*seen.marks, *marks], key=lambda mark: mark[:2]))
 
 
-def _for_term(span: Span, translation: str) -> Mark:
+def _for_term(term: Occurrence, start: int, stop: int) -> Mark:
     """A mark for a term, which stands apart as words do, also where two terms have been translated by one word."""
-    return Mark(*span, before=in_word(translation[0]), after=in_word(translation[-1]), instead=translation)
+    text = term.translation
+    before, after = in_word(text[0]), in_word(text[-1])
+    return Mark(start, stop, before=before, after=after, instead=text, place=term[:2])
 
 
 def _is_in_capitals(text: str) -> bool:

@@ -16,7 +16,7 @@ def diagonal(source: str, target: str) -> list[Weighted]:
 
 def with_tags(source: str, target: str, links: list[Weighted] | None = None) -> str:
     """The target with the tags <…> of the source, each of which has its partner, or ends with a slash."""
-    line, marks, tags, open_marks = "", list[Mark](), list[tuple[str, str]](), list[int]()
+    line, marks, open_marks = "", list[Mark](), list[int]()
     rest = source
     while rest:
         text, begin, rest = rest.partition("<")
@@ -25,13 +25,13 @@ def with_tags(source: str, target: str, links: list[Weighted] | None = None) -> 
         parent = open_marks[-1] if open_marks else -1
         if tag.startswith("/"):
             number = open_marks.pop()
-            marks[number], tags[number] = marks[number]._replace(stop=len(line)), (tags[number][0], f"<{tag}>")
+            marks[number] = marks[number]._replace(stop=len(line), tags=(marks[number].tags[0], f"<{tag}>"))
         elif tag:
-            marks.append(Mark(len(line), len(line), parent, before=line.endswith(" "), after=rest.startswith(" ")))
-            tags.append((f"<{tag}>", ""))
+            spaces = {"before": line.endswith(" "), "after": rest.startswith(" ")}
+            marks.append(Mark(len(line), len(line), parent, **spaces, tags=(f"<{tag}>", "")))
             if not tag.endswith("/"):
                 open_marks.append(len(marks) - 1)
-    return written(line, marks, tags, target, diagonal(line, target) if links is None else links)
+    return written(line, marks, target, diagonal(line, target) if links is None else links)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_it_stands_where_its_neighbors_are_not_the_rest_of_the_line() -> None:
 def test_a_text_instead_of_the_words() -> None:
     links = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]
     mark = Mark(2, 7, instead="Wau")
-    assert written("a hot dog.", [Mark(2, 9, instead="Wurst")], [("", "")], "ein heißer Hund.", links) == "ein Wurst."
-    assert written("a small b", [mark], [("", "")], "ein kleines c", links) == "ein Wau c"
-    assert written("a small b", [mark], [("", "")], "", []) == "Wau"
+    assert written("a hot dog.", [Mark(2, 9, instead="Wurst")], "ein heißer Hund.", links) == "ein Wurst."
+    assert written("a small b", [mark], "ein kleines c", links) == "ein Wau c"
+    assert written("a small b", [mark], "", []) == "Wau"
 
 
 def test_two_texts_instead_of_one_word() -> None:
@@ -128,7 +128,7 @@ def test_two_texts_instead_of_one_word() -> None:
     for first in (0.4, 0.5, 0.6):
         links = [(0, 0, 1.0), (1, 1, first), (2, 1, 1 - first)]
         links += [(1, 2, 0.2), (2, 2, 0.2), (3, 2, 0.6)]  # none takes the place of a word that is another's
-        assert written("a dog house is", marks, [("", "")] * 2, "eine Hundehütte ist", links) == "eine Hund Haus ist"
+        assert written("a dog house is", marks, "eine Hundehütte ist", links) == "eine Hund Haus ist"
 
 
 @given(
@@ -145,11 +145,12 @@ def test_every_mark_is_there_once_and_the_text_is_whole(
     marks = []
     for start, stop, is_term in sorted((min(a, b), max(a, b), c) for a, b, c in spans if max(a, b) <= len(line)):
         if not marks or start >= marks[-1].stop:
-            marks.append(Mark(start, stop, instead="T" if is_term and start < stop else None))
-    tags = [("", "") if mark.instead else (f"<{number}>", f"</{number}>") for number, mark in enumerate(marks)]
+            is_replaced, number = is_term and start < stop, len(marks)
+            tags = ("", "") if is_replaced else (f"<{number}>", f"</{number}>")
+            marks.append(Mark(start, stop, instead="T" if is_replaced else None, tags=tags))
     sizes = len(words_of(line)), len(words_of(translation))
     links = list({(s, t): (s, t, w) for s, t, w in links if s < sizes[0] and t < sizes[1]}.values())
-    parts = pieces(line, marks, tags, translation, links)
+    parts = pieces(line, marks, translation, links)
     whole = "".join(part.text for part in parts)
     for number, mark in enumerate(marks):
         if not mark.instead:

@@ -137,7 +137,7 @@ def with_words(
         pieces.decode_marked(tokens, UNKNOWN_MARK),
     )
     marks = [mark for mark, _ in replacements(marked, marked, alignment, dictionary or {})]
-    return "".join(part.text for part in pieces_of("", marks, [("", "")] * len(marks), marked, []))
+    return "".join(part.text for part in pieces_of("", marks, marked, []))
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
