@@ -8,7 +8,7 @@ model make no difference. It knows subwords and text only.
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
@@ -72,19 +72,12 @@ def words_of(text: str) -> list[Span]:
     return [match.span() for match in _FINER.finditer(text)]
 
 
-def words_of_line(
-    line: str, subwords: Subwords, *, sentences: Iterable[tuple[str, int]] | None = None, finer: bool = False
-) -> PieceWords:
-    """The words of a line, for the pieces that `subwords` cuts it into.
-
-    `sentences`: the parts of the line that are cut into pieces by themselves, and where they begin; with a `joiner`
-    they consist of whole words.
-    """
-    if subwords.joiner:
-        return _words_of(subwords.line_parts(line), finer=finer)
-    parts = [(line, 0)] if sentences is None else sentences
-    spans = ((begin + start, begin + stop) for text, begin in parts for start, stop in subwords.spans(text))
-    return words_of_parts(line, spans, finer=finer)
+def words_of_line(line: str, subwords: Subwords) -> PieceWords:
+    """The words of a line, for the pieces that `subwords` cuts it into."""
+    if not subwords.joiner:
+        return words_of_parts(line, subwords.spans(line))
+    text = subwords.whole_words(line)
+    return words_of_parts(text, spans_of_parts(subwords.line_parts(line), text))
 
 
 def spans_of_parts(parts: Iterable[str], text: str) -> list[Span]:
@@ -109,11 +102,6 @@ def parts_of_line(line: str, subwords: Subwords) -> list[str]:
         return subwords.line_parts(line)
     stops = [stop for _, stop in subwords.spans(line)]
     return [line[start:stop] for start, stop in pairwise([0, *stops[:-1], len(line)])] if stops else []
-
-
-def _words_of(parts: Sequence[str], *, finer: bool) -> PieceWords:
-    """The words of the text that its parts spell."""
-    return words_of_parts("".join(parts), pairwise(accumulate(map(len, parts), initial=0)), finer=finer)
 
 
 def words_of_parts(text: str, spans: Iterable[Span], *, finer: bool = False) -> PieceWords:

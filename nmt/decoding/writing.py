@@ -23,7 +23,6 @@ from nmt.data.words import (
     Span,
     has_finer,
     spans_of_parts,
-    words_of_line,
     words_of_parts,
 )
 from nmt.decoding.engines import AnyScorer
@@ -88,13 +87,13 @@ class _LineWords:
 
     @cached_property
     def both(self) -> tuple[PieceWords, PieceWords]:
-        line, source = self.segment.line, self.source
+        text, source = self.text, self.source
         if source.joiner:
-            words = words_of_line(line, source)
-            return words, words_of_line(line, source, finer=True) if has_finer(line) else words
-        spans = [seen.span(*span) for seen in self.segment.of_line for span in source.spans(seen.text)]
-        words = words_of_parts(line, spans)
-        return words, words_of_parts(line, spans, finer=True) if has_finer(line) else words
+            spans = spans_of_parts(source.line_parts(self.segment.line), text)
+        else:
+            spans = [seen.span(*span) for seen in self.segment.of_line for span in source.spans(seen.text)]
+        words = words_of_parts(text, spans)
+        return words, words_of_parts(text, spans, finer=True) if has_finer(text) else words
 
     @cached_property
     def text(self) -> str:

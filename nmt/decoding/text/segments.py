@@ -79,30 +79,24 @@ def segments_of(
     first = 0
     for seen, pieces, space in zip(of_line, filter(None, ids), spaces if of_line else [], strict=True):
         spans = subwords.spans(seen.text) if seen.marks or len(pieces) > longest else []
-        parts = [(slice(0, len(pieces)), seen, spans)]
+        cuts = [slice(0, len(pieces))]
         if len(pieces) > longest:
             terms = [(mark.start, mark.stop) for mark in seen.marks if mark.start < mark.stop]
             within = {place for place, (start, _) in enumerate(spans) if overlaps(terms, (start, start))}
             cuts = segment(subwords.pieces_of_text(pieces), longest, within)
-            starts = [spans[cut.start][0] if cut.start else 0 for cut in cuts]
-            stops = [*starts[1:], len(seen.text)]
-            parts = [
-                (cut, seen.part(start, stop), [(begin - start, end - start) for begin, end in spans[cut]])
-                for cut, start, stop in zip(cuts, starts, stops, strict=True)
-            ]
-        for cut, part, places in parts:
-            place, follows = (number, len(segments)), space if cut.stop == len(pieces) else None
+        starts = [0, *(spans[cut.start][0] for cut in cuts[1:])]
+        for cut, start, stop in zip(cuts, starts, [*starts[1:], len(seen.text)], strict=True):
             segments.append(
                 Segment(
                     pieces[cut],
-                    place,
+                    (number, len(segments)),
                     line=line,
                     of_line=of_line,
-                    seen=part,
-                    spans=places,
+                    seen=seen.part(start, stop) if len(cuts) > 1 else seen,
+                    spans=[(begin - start, end - start) for begin, end in spans[cut]],
                     first=first + cut.start,
                     before=before,
-                    space=follows,
+                    space=space if cut.stop == len(pieces) else None,
                 )
             )
         first += len(pieces)
