@@ -27,7 +27,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
 from typing import NamedTuple
 
 import regex
@@ -547,34 +547,34 @@ class _Writing:
         self.written: list[Piece] = []
 
     def pieces(self) -> list[Piece]:
-        placing, marks = self.placing, self.marks
-        frames = [(ROOT, self._in_order(ROOT))]
-        while frames:
-            node, children = frames[-1]
-            if not children:
-                self._write(placing.spans[node][1])
-                frames.pop()
-                if node != ROOT:
-                    self.written.append(Piece(marks[node].tags[1], node))
-            elif children[-1] in placing.ranges:
-                child = children.pop()
-                self._write(placing.spans[child][0])
-                if (instead := marks[child].instead) is None:
-                    self.written.append(Piece(marks[child].tags[0], child))
-                    frames.append((child, self._in_order(child)))
-                else:
-                    self.written.append(Piece(instead, child, self.at))
-                    self.at = placing.spans[child][1]
-            else:
-                place = placing.spans[children[-1]][0]
-                together = []
-                while children and children[-1] not in placing.ranges and placing.spans[children[-1]][0] == place:
-                    together.append(children.pop())
+        self._write_inside(ROOT)
+        return [piece for piece in self.written if piece.text]
+
+    def _write_inside(self, node: int) -> None:
+        """Write what a mark encloses; they are nested less deeply than functions may be."""
+        placing = self.placing
+
+        def group(child: int) -> tuple[int | None, int]:
+            """Marks without words at one place are written together."""
+            return child if child in placing.ranges else None, placing.spans[child][0]
+
+        for (child, place), together in groupby(self._in_order(node), key=group):
+            if child is None:
                 end = self.at + len(self.translation[self.at : place].rstrip())
                 self._write(end)
-                self._write_between(node, together, self.translation[end:place])
+                self._write_between(node, [*together], self.translation[end:place])
                 self.at = place
-        return [piece for piece in self.written if piece.text]
+                continue
+            self._write(place)
+            mark = self.marks[child]
+            if mark.instead is None:
+                self.written.append(Piece(mark.tags[0], child))
+                self._write_inside(child)
+                self.written.append(Piece(mark.tags[1], child))
+            else:
+                self.written.append(Piece(mark.instead, child, self.at))
+                self.at = placing.spans[child][1]
+        self._write(placing.spans[node][1])
 
     def _write(self, stop: int) -> None:
         """Write the translation up to a character."""
@@ -582,13 +582,10 @@ class _Writing:
         self.at = max(self.at, stop)
 
     def _in_order(self, node: int) -> list[int]:
-        """The children, the first one last."""
+        """The children from left to right."""
         placing = self.placing
-        return sorted(
-            placing.children.get(node, ()),
-            key=lambda child: (placing.spans[child][0], child in placing.ranges, child),
-            reverse=True,
-        )
+        children = placing.children.get(node, ())
+        return sorted(children, key=lambda child: (placing.spans[child][0], child in placing.ranges, child))
 
     def _write_between(self, node: int, marks: Sequence[int], gap: str) -> None:
         """Write marks without words at one place, with the white space that they had; `gap` is what the text has there.
@@ -624,13 +621,10 @@ class _Writing:
         is_apart = not following.isspace() and following not in CLOSING
         return (self.marks[mark].after and is_apart) or (was_punctuation and following.isalnum())
 
-    def _write_whole(self, mark: int) -> None:
+    def _write_whole(self, node: int) -> None:
         """Write a mark without words in the translation, with those inside it."""
-        frames = [(mark, False)]
-        while frames:
-            node, is_end = frames.pop()
-            instead = self.marks[node].instead
-            self.written.append(Piece(self.marks[node].tags[is_end] if instead is None or is_end else instead, node))
-            if not is_end:
-                frames.append((node, True))
-                frames += [(child, False) for child in reversed(self.placing.children.get(node, ()))]
+        mark = self.marks[node]
+        self.written.append(Piece(mark.tags[0] if mark.instead is None else mark.instead, node))
+        for child in self.placing.children.get(node, ()):
+            self._write_whole(child)
+        self.written.append(Piece(mark.tags[1], node))
