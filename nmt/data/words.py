@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import regex
+
 from nmt.data.subwords import Subwords
 from nmt.text_form import UNSPACED
 
@@ -19,6 +21,8 @@ Span = tuple[int, int]  # characters [start, stop)
 # With the punctuation of kana and Han
 ALONE = f"{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"
 _ALONE = re.compile(f"[{ALONE}]")
+# With the characters inside of words that nobody sees; a zero-width space allows a line break, as a space does
+WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|[^\s\u200b]")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
 OPENING_SIGNS = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"

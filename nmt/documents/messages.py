@@ -172,6 +172,8 @@ def _parsed(text: str, name: str, form: str) -> Any:
     if form == "json":
         indent = re.search(r"\n([ \t]+)\"", text)
         store.dump_args["indent"] = indent[1] if indent else None
+        between = ", " if not indent and re.search(r"[\w\"\]}], \"", text) else ","
+        store.dump_args["separators"] = (between, ": " if '": ' in text else ":")
         store.dump_args["ensure_ascii"] = text.isascii() and "\\u" in text
         store.dump_args["allow_nan"] = False  # as of 1e400
         store.get_root_node = lambda: store._file  # what was read, so that what has no texts, as {}, stays

@@ -166,6 +166,11 @@ def test_json_has_its_numbers_its_indentation_and_its_keys() -> None:
     assert written.startswith('{\n  "a.b": "X",\n')
 
 
+@pytest.mark.parametrize("text", ['{"a": "x", "b": 1}\n', '{"a":"x","b":[1]}\n', '{"a": "x, y"}\n'])
+def test_json_on_one_line_has_its_spaces(text: str) -> None:
+    assert translated(Messages(text, name="", form="json"), in_order) == text.replace("x", "X").replace("y", "Y")
+
+
 def test_json_has_numbers_that_it_can_write() -> None:
     with pytest.raises(UserError, match=r"^a: cannot be read as json \(Out of range float values"):
         Messages('{"a": "b", "c": 1e400}', name="a", form="json")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import regex
 
 from nmt.data.corpus import LONGEST_LINE, read_lines
-from nmt.data.words import ALONE
+from nmt.data.words import WORD_OR_SIGN
 from nmt.decoding.text.languages import CODE, code_of
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
 
@@ -29,8 +29,6 @@ _SIDES = ({"source", "source term", "term"}, {"target", "target term", "translat
 _SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _HIDDEN = regex.compile(r"\p{Cf}")
-# A zero-width space allows a line break, as a space does; what else is hidden is a part of the word that it is in
-_WORD = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|[^\s\u200b]")
 
 
 class Occurrence(NamedTuple):
@@ -227,7 +225,7 @@ def _words(text: str) -> Iterator[_Word]:
 
     Of scripts without spaces every character is a word.
     """
-    for match in _WORD.finditer(text):
+    for match in WORD_OR_SIGN.finditer(text):
         seen = match[0] if match[0].isascii() else unicodedata.normalize("NFC", _HIDDEN.sub("", match[0]))
         if seen:
             yield _Word(seen, *match.span())

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.data.words import ALONE, CLOSING, Span, are_together, words_of
+from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, words_of
 from nmt.decoding.text.sentences import ENDS
 
 ROOT = -1  # the parent of the marks that are in no other
@@ -52,7 +52,6 @@ MOST_PARTS = 40
 FOLLOWING, SENTENCE = 1.5, 1.5
 """What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
 
-_ATOM = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}])+|\S")
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
 _QUOTES = "\"'`´„‚"
 _FULL_STOPS = "。｡।॥።։۔"
@@ -136,11 +135,6 @@ def moved(spans: Iterable[Span], parts: Sequence[Piece]) -> list[Span]:
     return [(place(start), place(stop - 1) + 1 if start < stop else place(start)) for start, stop in spans]
 
 
-def atoms_of(text: str) -> list[Span]:
-    """The runs of letters and digits of a text, and its signs, each by itself."""
-    return [match.span() for match in _ATOM.finditer(text)]
-
-
 class _Atoms:
     """The atoms of a text, which are cut at `cuts` too, and the words that they are parts of."""
 
@@ -148,7 +142,7 @@ class _Atoms:
         self.text = text
         places = sorted(set(cuts))
         self.spans: list[Span] = []
-        for start, stop in atoms_of(text):
+        for start, stop in (match.span() for match in WORD_OR_SIGN.finditer(text)):
             inside = places[bisect_right(places, start) : bisect_left(places, stop)]
             self.spans += zip([start, *inside], [*inside, stop], strict=True)
         self.starts = [start for start, _ in self.spans]
@@ -192,7 +186,7 @@ class _Atoms:
 def _sign(character: str) -> str:
     """What a sign is, alike for those that languages write differently, as quotation marks; "" for letters, digits."""
     category = unicodedata.category(character)
-    if category[0] in "LMN":
+    if category[0] in "LMN" or category == "Cf":
         return ""
     if category in ("Pi", "Pf") or character in _QUOTES:
         return '"'
