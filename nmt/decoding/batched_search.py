@@ -29,7 +29,7 @@ from nmt.decoding.search.rules import ForcedPrefix, NoForbidden, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.segments import Segment
-from nmt.decoding.threads import MOST, check, side_by_side
+from nmt.decoding.threads import check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
 
@@ -82,8 +82,7 @@ class Search:
         batches = [[segments[place] for place in batch] for batch in places]
         try:
             with self.scorer.inference():
-                most = MOST if self.scorer.is_packed else 1  # else several would read the same weights, each for itself
-                by_batch = side_by_side(partial(in_halves, self._of_batch), batches, most=most)
+                by_batch = side_by_side(partial(in_halves, self._of_batch), batches, most=self.scorer.most_batches)
             if not all(chain(*by_batch)):
                 if self.forbidden is not None and any(segment.phrases for segment in segments):
                     hint = "raise `beam_size` or `max_length_extra`, or forbid less"

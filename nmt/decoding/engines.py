@@ -50,15 +50,11 @@ class AnyScorer(Protocol):
     """Models with equal vocabularies, at least one."""
 
     ensemble: EnsembleName | None
+    most_batches: int  # that may be searched at once
 
     @property
     def models(self) -> "tuple[Seq2Seq, ...]":
         """The models in PyTorch."""
-        ...
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether several threads may compute with it."""
         ...
 
     @property

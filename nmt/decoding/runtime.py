@@ -19,7 +19,7 @@ from nmt.data.padding import padded_with_end
 from nmt.decoding.engines import AnyScorer, Ids, check_ensemble
 from nmt.decoding.graph_files import BARRED, BLOCK, COLUMNS, MEMORY, NEXT, STEPS, Graphs, keep_graphs, kept_graphs
 from nmt.decoding.search.hypotheses import Array, Scores
-from nmt.decoding.threads import number
+from nmt.decoding.threads import MOST, number
 from nmt.errors import UserError
 from nmt.symbols import BEGIN
 
@@ -140,6 +140,7 @@ class RuntimeScorer(AnyScorer):
     reads the source is float32. Weights that are changed after the first search have no effect on it.
     """
 
+    most_batches = MOST
     columns: "Columns | None" = None
 
     def __init__(
@@ -215,10 +216,6 @@ class RuntimeScorer(AnyScorer):
         if key is not None and graphs is not None:
             keep_graphs(self._name(key, among), graphs)
         return None if graphs is None else Engine(graphs, threads)
-
-    @property
-    def is_packed(self) -> bool:
-        return True
 
     @property
     def without_attention(self) -> str | None:

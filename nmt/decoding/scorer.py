@@ -25,9 +25,11 @@ from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
 from nmt.models.stepwise import given_steps
 from nmt.ops.chunks import CHUNK
+from nmt.ops.computing import computing, fused
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
 
+ROUNDED = {"bfloat16": torch.bfloat16}  # what large products are rounded to
 FEW_ROWS = 10  # on a CPU; with more, the search chooses among all tokens faster than PyTorch
 
 
@@ -59,13 +61,18 @@ class ScorerState(NamedTuple):
 class Scorer(AnyScorer):
     """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these.
 
-    `ensemble` names the mean of several, a key of ENSEMBLES. Raises UserError for an unknown one, and for one model.
+    With the `precision` bfloat16 large products are rounded to it. `ensemble` names the mean of several, a key of
+    ENSEMBLES. Raises UserError for an unknown one, and for one model.
     """
 
+    most_batches = 1  # several would read the same weights, each for itself
     columns: Columns | None = None
 
-    def __init__(self, models: Iterable[Seq2Seq], *, ensemble: EnsembleName | None = None) -> None:
+    def __init__(
+        self, models: Iterable[Seq2Seq], *, precision: str = "float32", ensemble: EnsembleName | None = None
+    ) -> None:
         self._models = tuple(models)
+        self.precision = ROUNDED.get(precision, torch.float32)
         self.ensemble = ensemble
         check_ensemble(ensemble, len(self.models))
         self.together = ENSEMBLES[ensemble or "log-probabilities"]
@@ -79,11 +86,6 @@ class Scorer(AnyScorer):
         same = copy(self)
         same.columns = columns
         return same
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether several threads may compute with it (see `Seq2Seq.is_packed`)."""
-        return all(model.is_packed for model in self.models)
 
     @property
     def without_attention(self) -> str | None:
@@ -156,7 +158,7 @@ class Scorer(AnyScorer):
         for module in modules:
             module.training = False
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), computing(fused(), self.precision):
                 yield
         finally:
             for module in modules:

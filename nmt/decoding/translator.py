@@ -131,19 +131,20 @@ class Translator:
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
         Several paths make an ensemble, whose mean `ensemble` names (see `engines`); the first model's configuration
-        gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or bfloat16 or
-        int8 for products rounded to it, which translates faster and a little differently. ONNX Runtime searches on a
-        CPU, in float32 and int8, with the weights as the file has them (`nmt.decoding.runtime`). `shortlist`: a file of
-        nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
+        gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or, for
+        products rounded to it, int8 on a CPU and bfloat16 on a GPU, which translates faster and a little differently.
+        On a CPU ONNX Runtime searches with the weights as the file has them (`nmt.decoding.runtime`). `shortlist`: a
+        file of nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
-        vocabularies of several, or of the shortlist, are not the same; when there is no such device or precision; and
-        for an `ensemble` of one model.
+        vocabularies of several, or of the shortlist, are not the same; when there is no such device, or no such
+        precision on it; and for an `ensemble` of one model.
         """
         paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
         usable, loaded, problems = _usable(device), list[_Loaded](), list[str]()
+        _check_precision(precision, usable)
         for one in paths:
             with collected(problems):
                 loaded.append(_load(one))
@@ -398,6 +399,15 @@ def _usable(device: "torch.device | str") -> str:
     return str(chosen)
 
 
+def _check_precision(precision: str, device: str) -> None:
+    if precision not in ("float32", "bfloat16", "int8"):
+        raise UserError(f"precision {precision}: unknown; choose one of float32, bfloat16, int8")
+    if precision == "int8" and device != "cpu":
+        raise UserError("precision int8: is for the CPU; choose bfloat16 or float32 on a GPU")
+    if precision == "bfloat16" and device == "cpu":
+        raise UserError("precision bfloat16: is for a GPU; choose int8 or float32 on a CPU")
+
+
 def _scorer(models: "Sequence[Seq2Seq]", ensemble: EnsembleName | None) -> AnyScorer:
     from nmt.decoding.scorer import Scorer
 
@@ -427,7 +437,7 @@ def _loaded_scorer(
     `among`: it is to search over the columns of a shortlist.
     """
     load = partial(_pytorch_scorer, loaded, device, precision, ensemble)
-    if device != "cpu" or precision not in ("float32", "int8"):
+    if device != "cpu":
         return load()
     scorer = RuntimeScorer(load, [graph_key(one.file) for one in loaded], precision=precision, ensemble=ensemble)
     if scorer.are_kept(among=among):
@@ -450,9 +460,8 @@ def _pytorch_scorer(loaded: Sequence[_Loaded], device: str, precision: str, ense
                 models.append(rebuild(file).to(device))
             except (KeyError, ValueError, UserError) as error:
                 raise _unfit(path, error) from error
-            models[-1].pack_weights("float32" if (precision, device) == ("int8", "cpu") else precision)
     refuse(problems)
-    return Scorer(models, ensemble=ensemble)
+    return Scorer(models, precision=precision, ensemble=ensemble)
 
 
 def _loaded_again(

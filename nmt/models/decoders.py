@@ -21,12 +21,11 @@ from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
-from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.recurrence import CellState
 from nmt.ops.steps import StepLinear, run_steps
 
 
-class LuongDecoder(KeepsPacked[Product], Decoder):
+class LuongDecoder(Decoder):
     """Luong et al. (2015), sections 3.1 and 3.3: cell first, attention with its new state, then the attentional vector:
 
         h_t = RNN([E y_{t-1}; h̃_{t-1}], h_{t-1})        h̃_{t-1} only with input feeding, h̃_0 = 0
@@ -59,26 +58,13 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         if self.feed is not None:
             yield self.feed.weight, Weight(gates=self._cell(0).kind.gates)
 
-    def pack(self, make: MakeProduct) -> None:
-        """For the steps of search [W V] [E y; h̃] + b, in place of two products.
-
-        The layers that it joins have packed weights of their own, for whole sentences.
-        """
-        if self.feed is not None:
-            layer = self._cell(0).input_layer
-            self.packed = make(torch.cat((layer.weight, self.feed.weight), dim=1).detach(), layer.bias.detach())
-
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
         first = layers[0][0]
         fed = None if self.feed is None else first.new_zeros(first.size(0), self.output_size)
         return super().start(layers, memory)._replace(fed=fed)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
-        if (multiply := self.for_inference) is not None and state.fed is not None:
-            from_input = multiply(torch.cat((embedded, state.fed), dim=1))
-        else:
-            from_input = self._with_fed(self._cell(0).project(embedded), state)
-        return self._recur(from_input, state, memory, ())
+        return self._recur(self._with_fed(self._cell(0).project(embedded), state), state, memory, ())
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
         embedded = self._dropped_words(embedded)

@@ -17,11 +17,9 @@ from nmt.models.initialization import Role, Weight
 from nmt.ops.computing import fused
 from nmt.ops.linear import linear
 from nmt.ops.masks import dropout, length_mask
-from nmt.ops.packed_weights import float32_product
-from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.recurrence import LSTM
-from nmt.ops.reset_first import ResetFirst, packed_reset_first_sequence, reset_first_sequence
-from nmt.ops.sequence import packed_sequence, sequence
+from nmt.ops.reset_first import ResetFirst, reset_first_sequence
+from nmt.ops.sequence import sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
 
@@ -47,7 +45,7 @@ class Encoded(NamedTuple):
     summary: Tensor  # (batch, size): what the top layer's backward direction, or its only one, gives at its last step
 
 
-class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
+class Encoder(nn.Module):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
     The annotations are in the order of the text, whatever the order of reading. Their layer normalization (Ba et al.
@@ -177,24 +175,16 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
     def _one_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
-        if (packed := self.for_inference) is not None:
-            from_inputs = _both_ways([from_input(inputs) for from_input, *_ in packed[layer]])
-            if isinstance(self.kind, ResetFirst):
-                pairs = [(of_gates, of_candidate) for _, of_gates, of_candidate in packed[layer]]
-                outputs, *cell = (packed_reset_first_sequence(from_inputs, pairs, first[0], real),)
-            else:
-                outputs, *cell = packed_sequence(self.kind, from_inputs, [way[1] for way in packed[layer]], first, real)
+        weights = [self._weights(layer, direction) for direction in range(self.directions)]
+        from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
+        recurrent = torch.stack([weight for _, _, weight, _ in weights])
+        biases = [bias for *_, bias in weights if bias is not None]
+        if isinstance(self.kind, ResetFirst):
+            outputs, *cell = (reset_first_sequence(from_inputs, recurrent, first[0], real),)
         else:
-            weights = [self._weights(layer, direction) for direction in range(self.directions)]
-            from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
-            recurrent = torch.stack([weight for _, _, weight, _ in weights])
-            biases = [bias for *_, bias in weights if bias is not None]
-            if isinstance(self.kind, ResetFirst):
-                outputs, *cell = (reset_first_sequence(from_inputs, recurrent, first[0], real),)
-            else:
-                outputs, *cell = sequence(
-                    self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
-                )
+            outputs, *cell = sequence(
+                self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
+            )
         return outputs, (outputs[-1], *cell)
 
     def _weights(self, layer: int, direction: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
@@ -203,20 +193,6 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         if self.kind.recurrent_bias:
             return weight, bias, recurrent, recurrent_bias
         return weight, bias + recurrent_bias, recurrent, None
-
-    def pack(self, _: MakeProduct) -> None:
-        """For inference of more than a FEW sentences; never rounded, for the weights are used once a sentence only."""
-        with torch.no_grad():
-            self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
-
-    def _packed(self, layer: int, direction: int) -> tuple[Product, ...]:
-        """What computes W x + b and U h (+ b), or the two products of a `ResetFirst` unit instead of U h."""
-        weight, bias, recurrent, recurrent_bias = self._weights(layer, direction)
-        of_input = float32_product(weight, bias)
-        if isinstance(self.kind, ResetFirst):
-            parts = recurrent.split((2 * self.size, self.size))
-            return of_input, *(float32_product(part.contiguous(), None) for part in parts)
-        return of_input, float32_product(recurrent, recurrent_bias)
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""

@@ -22,8 +22,6 @@ from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from nmt.ops.linear import linear
-from nmt.ops.packed_weights import pack_weights, packs_all
-from nmt.ops.products import KeepsPacked, MakeProduct, Product
 
 
 class SearchState(NamedTuple):
@@ -46,15 +44,7 @@ class SearchState(NamedTuple):
         return SearchState(memory, self.decoder.select(rows.reshape(-1)))
 
 
-class PackedOutput(NamedTuple):
-    """What a model translates with when it is packed."""
-
-    make: MakeProduct  # for the output layer of some tokens
-    multiply: Product  # the output layer
-    throughout: bool  # whether no product of the model is left to `fast_products`
-
-
-class Seq2Seq(KeepsPacked[PackedOutput]):
+class Seq2Seq(nn.Module):
     """Encoder, attention and decoder between embeddings and the output layer p(y_t) = softmax(W_s v_t), without bias.
 
     v_t is the decoder's vector. `output_weight` (vocabulary, output_size) is W_s; with tied embeddings it is the target
@@ -93,16 +83,6 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
 
-    def pack_weights(self, precision: str) -> None:
-        """Translate with packed weights from now on, whole (float32) or rounded: see `nmt.ops.packed_weights`."""
-        make, weight = pack_weights(self, precision), self.output_weight.detach()
-        self.packed = PackedOutput(make, make(weight, None), throughout=packs_all(weight, precision))
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether all its products are with packed weights, so that several threads may compute with it."""
-        return self.packed is not None and self.packed.throughout
-
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
         lengths = self.encoder.tokens_read(source_lengths)
@@ -123,9 +103,7 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 
     def log_probabilities(self, vectors: Tensor) -> Tensor:
         """log softmax(W_s v), (rows, vocabulary), of the vectors (rows, output_size) of a step."""
-        packed = self.for_inference
-        logits = linear(vectors, self.output_weight) if packed is None else packed.multiply(vectors)
-        return torch.log_softmax(logits, dim=-1)
+        return linear(vectors, self.output_weight).log_softmax(dim=-1)
 
     def log_probabilities_among(self, tokens: Tensor, barred: Tensor, vectors: Tensor) -> Tensor:
         """The same over the words `tokens` (columns,) alone: (rows, columns), -inf where a sentence may not use one,

@@ -7,14 +7,13 @@ processor's, a little differently: with sizes that are multiples of 32 a row has
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import fused
-from nmt.ops.products import KeepsPacked, MakeProduct
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward  # (gradient, value) → gradient · value · (1 - value)
 tanh_backward = torch.ops.aten.tanh_backward  # (gradient, value) → gradient · (1 - value²)
@@ -35,45 +34,30 @@ def tanh(values: Tensor) -> Tensor:
     return result
 
 
-class ScoreVector(NamedTuple):
-    """What the scores of a tanh layer need of its vector v in place of v."""
-
-    twice: Tensor  # 2 v (size,)
-    total: Tensor  # Σ v
-
-    @classmethod
-    def of(cls, vector: Tensor) -> "ScoreVector":
-        return cls(2.0 * vector, vector.sum())
-
-
-def tanh_scores(parts: Sequence[Tensor], vector: Tensor, packed: ScoreVector | None = None) -> Tensor:
+def tanh_scores(parts: Sequence[Tensor], vector: Tensor) -> Tensor:
     """vᵀ tanh(x_1 + x_2 + …) (…) for x_i (…, size), broadcast to the shape of x_1 + x_2, and a vector v (size,).
 
     `torch.tanh(sum(parts)) @ vector` is the plain twin. The sum and its tanh are not kept for the backward pass but
-    computed again, for they are (target_length × source_length × size) where the parts are much smaller. For inference
-    `packed` may be what `ScoreVector.of` gives for the vector.
+    computed again, for they are (target_length × source_length × size) where the parts are much smaller.
     """
     if not fused():
         return (torch.tanh(reduce(torch.add, parts)) @ vector.unsqueeze(1)).squeeze(-1)
     if not torch.is_grad_enabled():
-        return _scores(packed or ScoreVector.of(vector), parts)
+        return _scores(vector, parts)
     scores: Tensor = _TanhScores.apply(vector, *parts)
     return scores
 
 
-class TanhScores(KeepsPacked[ScoreVector]):
+class TanhScores(nn.Module):
     """A layer with one output after a tanh; its vector v is to be given a start."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.vector = nn.Parameter(torch.empty(size))
 
-    def pack(self, _: MakeProduct) -> None:
-        self.packed = ScoreVector.of(self.vector.detach())
-
     def v_tanh_sum(self, *parts: Tensor) -> Tensor:
         """vᵀ tanh(x_1 + x_2 + …), see `tanh_scores`."""
-        return tanh_scores(parts, self.vector, self.for_inference)
+        return tanh_scores(parts, self.vector)
 
 
 class _Tanh(torch.autograd.Function):
@@ -96,7 +80,7 @@ class _TanhScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vector: Tensor, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(vector, *parts)
-        return _scores(ScoreVector.of(vector), parts)
+        return _scores(vector, parts)
 
     @staticmethod
     @once_differentiable
@@ -109,8 +93,8 @@ class _TanhScores(torch.autograd.Function):
         return for_vector, *(for_sum.sum_to_size(part.shape) for part in parts)
 
 
-def _scores(vector: ScoreVector, parts: Sequence[Tensor]) -> Tensor:
-    return (_sigmoid_of_twice(parts) @ vector.twice).sub_(vector.total)
+def _scores(vector: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    return (_sigmoid_of_twice(parts) @ (2.0 * vector)).sub_(vector.sum())
 
 
 def _sigmoid_of_twice(parts: Sequence[Tensor]) -> Tensor:

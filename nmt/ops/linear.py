@@ -7,22 +7,17 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, fused, now, rounded
-from nmt.ops.products import KeepsPacked, MakeProduct, Product, outer_products, product
+from nmt.ops.products import outer_products, product
 
 
-class Linear(KeepsPacked[Product], nn.Linear):
+class Linear(nn.Linear):
     """x Wᵀ + b (…, out_features) for x (…, in_features). `nn.Linear` is its plain twin."""
 
-    def pack(self, make: MakeProduct) -> None:
-        self.packed = make(self.weight.detach(), None if self.bias is None else self.bias.detach())
-
     def forward(self, inputs: Tensor) -> Tensor:
-        if (multiply := self.for_inference) is not None:
-            return multiply(inputs)
         return linear(inputs, self.weight, self.bias)
 
 
-class ConcatLinear(KeepsPacked[tuple[Product, Product]], nn.Linear):
+class ConcatLinear(nn.Linear):
     """W [x ; y] = W_x x + W_y y without bias, for parts x and y that are multiplied each by itself."""
 
     def __init__(self, first_size: int, second_size: int, out_features: int) -> None:
@@ -31,23 +26,11 @@ class ConcatLinear(KeepsPacked[tuple[Product, Product]], nn.Linear):
 
     def first(self, inputs: Tensor) -> Tensor:
         """W_x x (…, out_features) for x (…, first_size)."""
-        return self._product(0, inputs)
+        return linear(inputs, self.weight[:, : self.first_size])
 
     def second(self, inputs: Tensor) -> Tensor:
         """W_y y (…, out_features) for y (…, second_size)."""
-        return self._product(1, inputs)
-
-    def _product(self, half: int, inputs: Tensor) -> Tensor:
-        if (products := self.for_inference) is not None:
-            return products[half](inputs)
-        return linear(inputs, self._halves()[half])
-
-    def _halves(self) -> tuple[Tensor, Tensor]:
-        return self.weight[:, : self.first_size], self.weight[:, self.first_size :]
-
-    def pack(self, make: MakeProduct) -> None:
-        first, second = self._halves()
-        self.packed = make(first.detach().contiguous(), None), make(second.detach().contiguous(), None)
+        return linear(inputs, self.weight[:, self.first_size :])
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

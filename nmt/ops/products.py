@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from nmt.ops.computing import rounded
@@ -34,37 +34,6 @@ _formers: list[str] = []  # what the blocks of `fast_products` in which threads 
 Product = Callable[[Tensor], Tensor]
 """From rows (…, inner_size) to (…, columns)."""
 
-MakeProduct = Callable[[Tensor, Tensor | None], Product]
-"""From a weight W (columns, inner_size) and a bias b (columns,), or none, to x ↦ x Wᵀ + b."""
-
-Form = TypeVar("Form")
-Module = TypeVar("Module", bound="KeepsPacked[Any]")
-
-
-class KeepsPacked(nn.Module, Generic[Form]):
-    """A module that may also have its weights in another form, in which inference is faster.
-
-    It is dropped when the module is moved to another device or type, or loads other weights.
-    """
-
-    packed: Form | None = None
-
-    def pack(self, make: MakeProduct) -> None:
-        """Set `packed`, with the products that `make` gives for a weight and its bias, or in a form of its own."""
-
-    @property
-    def for_inference(self) -> Form | None:
-        """The packed form to compute with, if there is one; never while gradients are recorded."""
-        return None if torch.is_grad_enabled() else self.packed
-
-    def _load_from_state_dict(self, *arguments: Any) -> None:
-        self.packed = None
-        super()._load_from_state_dict(*arguments)
-
-    def _apply(self: Module, *arguments: Any, **options: Any) -> Module:
-        self.packed = None
-        return super()._apply(*arguments, **options)
-
 
 def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns); in the type of `rows`.
@@ -81,17 +50,17 @@ def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     return result.view(*rows.shape[:-1], matrix.size(1))
 
 
-def in_pieces(multiply: Product, rows: Tensor, *, longest: int = CHUNK, multiple: int = ROWS) -> Tensor:
+def in_pieces(multiply: Product, rows: Tensor) -> Tensor:
     """multiply(rows) (count, columns), for rows (count, inner_size), asked for few different numbers of rows."""
-    if rows.size(0) > longest:
-        return torch.cat([_filled(multiply, piece, multiple) for piece in rows.split(longest)])
-    return _filled(multiply, rows, multiple)
+    if rows.size(0) > CHUNK:
+        return torch.cat([_filled(multiply, piece) for piece in rows.split(CHUNK)])
+    return _filled(multiply, rows)
 
 
-def _filled(multiply: Product, rows: Tensor, multiple: int) -> Tensor:
+def _filled(multiply: Product, rows: Tensor) -> Tensor:
     count = rows.size(0)
-    missing = -count % max(multiple, 1 << max(count.bit_length() - 4, 0))  # an eighth at most, where that is more
-    if not missing or count < multiple:
+    missing = -count % ROWS
+    if not missing or count < ROWS:
         return multiply(rows)
     return multiply(functional.pad(rows, (0, 0, 0, missing)))[:count]
 

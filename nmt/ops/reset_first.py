@@ -10,7 +10,6 @@ Whole sequences are as in `sequence`, with U (G, 3 × size, size) for r, z and g
 the one of W x does the same here.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from nmt.ops.activations import sigmoid_backward, tanh, tanh_backward
 from nmt.ops.computing import computing, fused, now, rounded
 from nmt.ops.products import Product
-from nmt.ops.sequence import Padded, at_real, of_groups, outer_of_groups, padded_steps, products_of_groups
+from nmt.ops.sequence import Padded, at_real, outer_of_groups, padded_steps, products_of_groups
 
 
 class ResetFirst(NamedTuple):
@@ -60,14 +59,6 @@ def reset_first_sequence(from_inputs: Tensor, weight: Tensor, first: Tensor, rea
         outputs: Tensor = _Sequence.apply(from_inputs, weight, padded_steps(real), first)
         return outputs
     of_gates, of_candidate = (partial(torch.matmul, other=matrix.transpose(1, 2)) for matrix in _split(weight))
-    return _outputs(from_inputs, of_gates, of_candidate, first, padded_steps(real), None)
-
-
-def packed_reset_first_sequence(
-    from_inputs: Tensor, recurrent: Sequence[tuple[Product, Product]], first: Tensor, real: Tensor | None
-) -> Tensor:
-    """The same for inference; `recurrent` has for each group what multiplies h (B, size) by [U_r; U_z] and by U_g."""
-    of_gates, of_candidate = (partial(of_groups, products) for products in zip(*recurrent, strict=True))
     return _outputs(from_inputs, of_gates, of_candidate, first, padded_steps(real), None)
 
 

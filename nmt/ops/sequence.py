@@ -56,13 +56,6 @@ def sequence_plain(
     return torch.stack(outputs), *state[1:]
 
 
-def packed_sequence(
-    kind: Recurrence, from_inputs: Tensor, recurrent: Sequence[Product], first: CellState, real: Tensor | None
-) -> CellState:
-    """`sequence` for inference; `recurrent` has for each group what gives U h (+ b) (B, N) for h (B, size)."""
-    return _states(kind, from_inputs, partial(of_groups, recurrent), first, padded_steps(real), None)
-
-
 def _states(
     kind: Recurrence,
     from_inputs: Tensor,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.decoding.doubts import Doubts
-from nmt.decoding.threads import MOST, number, sharing, until
+from nmt.decoding.threads import number, sharing, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError, collected, refuse
 from nmt.ops.memory import out_of_memory
@@ -59,9 +59,8 @@ class Served:
 
     @property
     def workers(self) -> int:
-        """How many threads may translate at once; more would read the same weights, each for itself."""
-        packed = all(translator.scorer.is_packed for translator in self.translators.values())
-        return min(MOST, self.threads) if packed else 1
+        """How many threads may translate at once."""
+        return min(self.threads, *(translator.scorer.most_batches for translator in self.translators.values()))
 
     def most(self, pair: Pair) -> int:
         """The length of the longest n-best list."""

@@ -9,12 +9,11 @@ import pytest
 
 from nmt.cli import train, translate
 from nmt.cli.common import describe
-from nmt.cli.options import ENSEMBLES, PRECISIONS, translation_values
+from nmt.cli.options import ENSEMBLES, translation_values
 from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.decoding.options import TranslationOptions
 from nmt.errors import UserError
-from nmt.ops.packed_weights import PRODUCTS
 
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 
@@ -52,7 +51,6 @@ def test_a_number_has_limits(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_names_that_are_offered_are_those_that_there_are() -> None:
     """The options name them by themselves, for they import no PyTorch."""
-    assert tuple(PRODUCTS) == PRECISIONS
     assert get_args(EnsembleName) == ENSEMBLES
 
 

@@ -56,7 +56,7 @@ def test_from_text_to_translations(trained: Path, capsys: Capture) -> None:
 
     model = ["--model", str(trained), "--device", "cpu"]
     lines = Path("valid.en").read_text(encoding="utf-8").splitlines()
-    for precision in ("float32", "bfloat16", "int8"):
+    for precision in ("float32", "int8"):
         arguments = [*model, "--precision", precision]
         for name, more in (("out", ["--shortlist", "list"]), ("free", [])):
             assert translate.main([*arguments, "--input", "valid.en", "--output", name, "--scores", *more]) == 0

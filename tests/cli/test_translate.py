@@ -117,7 +117,7 @@ def test_options_of_the_search(model: Path, source: Path) -> None:
     assert len(other) == 7
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_precisions(model: Path, source: Path, precision: str) -> None:
     lines = translated(model, source, "--precision", precision)
     assert len(lines) == 7

@@ -52,8 +52,6 @@ class CopyState(NamedTuple):
 class CopyModel(nn.Module):
     """Gives the next piece of the source 0.9 of the probability and spreads the rest; notes what it was asked."""
 
-    is_packed = False
-
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SCORES["none"](1, 1)))  # nothing is aligned

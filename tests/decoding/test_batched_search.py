@@ -10,6 +10,7 @@ from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding import batched_search
 from nmt.decoding.batched_search import Search, longest_translation, shortest_translation
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
@@ -102,11 +103,7 @@ def test_one_line_without_a_translation_is_a_mistake_of_the_model() -> None:
         silent.hypotheses(segments([5, 6], [SILENT]))
 
 
-@pytest.mark.parametrize(("packed", "most"), [([True], MOST), ([False], 1), ([True, True], MOST), ([True, False], 1)])
-def test_batches_are_searched_at_once_where_weights_are_packed(
-    packed: list[bool], most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else several batches would read the same weights, each for itself."""
+def test_as_many_batches_are_searched_at_once_as_the_scorer_says(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def one_after_the_other(work: Callable, items: Sequence, *, most: int = MOST) -> list:
@@ -114,11 +111,11 @@ def test_batches_are_searched_at_once_where_weights_are_packed(
         return list(map(work, items))
 
     monkeypatch.setattr(batched_search, "side_by_side", one_after_the_other)
-    models = [CopyModel(11) for _ in packed]
-    for model, is_packed in zip(models, packed, strict=True):
-        model.is_packed = is_packed
-    search(*models).hypotheses(segments([5, 6], [8]))
-    assert asked == [most]
+    one = search(CopyModel(11))
+    for most in (one.scorer.most_batches, RuntimeScorer.most_batches):
+        monkeypatch.setattr(one.scorer, "most_batches", most)
+        one.hypotheses(segments([5, 6], [8]))
+    assert asked == [1, MOST]
 
 
 def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch: pytest.MonkeyPatch) -> None:

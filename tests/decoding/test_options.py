@@ -129,6 +129,7 @@ def test_all_wrong_values_are_reported_and_a_large_dictionary_is_not_copied() ->
     ("where", "message"),
     [
         ({"precision": "fp16"}, "precision fp16: unknown; choose one of float32, bfloat16, int8"),
+        ({"precision": "bfloat16"}, "precision bfloat16: is for a GPU; choose int8 or float32 on a CPU"),
         ({"device": "gpu"}, "device gpu: cannot be used: Expected one of cpu, cuda, "),
         ({"device": "meta"}, "device meta: cannot be used: "),
         ({"device": None}, "device None: cannot be used: "),

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.decoding.scorer import Scorer
+from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.conftest import network
 
 
 def test_every_part_is_evaluated_and_has_its_own_mode_again() -> None:
@@ -51,3 +53,13 @@ def test_the_best_tokens_are_listed_where_no_two_are_equal(
     (found, ids), _ = scorer.step(np.zeros(2, dtype=np.int64), scorer.start(torch.zeros(2, 1), torch.ones(2)), 2)
     assert (None if ids is None else ids.tolist()) == expected
     assert found.tolist() == (values if ids is None else np.take_along_axis(np.array(values), ids, axis=1).tolist())
+
+
+def test_in_bfloat16_log_probabilities_are_near() -> None:
+    model, found = network("conditional_gru", source_size=11, target_size=13).float(), []
+    for precision in ("float32", "bfloat16"):
+        scorer = Scorer([model], precision=precision)
+        with scorer.inference():
+            state = scorer.start(torch.tensor([[4, 7, END], [5, END, PAD]]), torch.tensor([3, 2]))
+            found.append(scorer.step(np.array([BEGIN, 4]), state)[0].values)
+    assert 1e-5 < np.abs(found[1] - found[0]).max() < 0.05

@@ -135,15 +135,14 @@ def test_translations_do_not_depend_on_the_threads(
     options: dict[str, int],
     vocabularies: Vocabularies,
     threads: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
     (model,) = translator.models
     model.float()
     runs = []
-    for count, packed in ((1, False), (1, True), (3, True)):
-        if packed:
-            model.pack_weights("float32")
-        assert model.is_packed == packed
+    for count, most in ((1, 1), (3, 1), (3, 3)):
+        monkeypatch.setattr(translator.scorer, "most_batches", most)
         threads(count)
         runs.append(list(translate(translator, lines, batch_sentences=7, max_length_ratio=0.3, **options)))
     for other in runs[1:]:

@@ -191,8 +191,6 @@ def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> 
 
 def test_the_maximal_length(vocabularies, text) -> None:
     class Endless(torch.nn.Module):
-        is_packed = False
-
         def start(self, source, source_lengths):
             return self
 
@@ -302,8 +300,6 @@ def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> 
 
 class Never(torch.nn.Module):
     """Gives all pieces but `only` the probability 0, as weights of 1e38 may."""
-
-    is_packed = False
 
     def __init__(self, only: int, size: int) -> None:
         super().__init__()

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
 
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops import packed_weights
-from nmt.ops.activations import ScoreVector
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -170,117 +167,3 @@ def test_tied_embeddings_are_one_parameter(make_model: MakeModel, tie: str, para
     assert owners & {"source_embedding", "own_target_embedding", "output_layer"} == parameters
     assert (model.output_weight is model.target_embedding.weight) == (tie != "none")
     assert (model.target_embedding is model.source_embedding) == (tie == "all")
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("precision", "error"), [("bfloat16", 0.02), ("int8", 0.05)])
-def test_rounded_weights_give_near_log_probabilities(
-    make_model: MakeModel, batch: Batch, precision: str, error: float, tied: bool
-) -> None:
-    """The output layer is among the rounded ones, tied or not; the weights themselves stay what they are."""
-    sizes = {"embedding_size": 16, "tie_embeddings": "target"} if tied else {}
-    model = make_model(**sizes).float()
-    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
-    tokens = torch.tensor([5, 6, 7])
-    exact = model.step(tokens, model.start(*batch[:2]))[0].exp()
-    model.pack_weights(precision)
-    rounded = model.step(tokens, model.start(*batch[:2]))[0].exp()
-    assert model.packed is not None
-    assert 1e-5 < float((rounded - exact).abs().max()) < error
-    assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("score", ["additive", "concat", "location_sensitive"])
-def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
-    model = make_model(attention={"score": score, "scope": "global", "coverage": True})
-    attention = model.decoder.attention
-    lengths, query = torch.tensor([5, 7]), torch.randn(6, model.decoder.size, dtype=torch.float64)
-    values = torch.randn(2, 7, attention.context_size, dtype=torch.float64)
-    weights = []
-    for packed in (False, True):
-        if packed:
-            model.pack_weights("float32")
-            assert attention.score.packed is not None
-        memory = attention.remember(values, lengths)
-        past = attention.start(memory)
-        past = past.select(torch.tensor([0, 0, 0, 1, 1, 1])).next(torch.full((6, 7), 0.25, dtype=torch.float64))
-        weights.append(attention.step(query, memory, past)[1])
-    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-14)
-    attention.score.packed = ScoreVector.of(-attention.score.vector)  # it is what was computed with
-    assert not torch.allclose(attention.step(query, memory, past)[1], weights[1])
-    assert model.float().decoder.attention.score.packed is None
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-@pytest.mark.parametrize("input_feeding", [True, False])
-def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: str, input_feeding: bool) -> None:
-    """The word and h̃ are multiplied by one matrix: the same sums, as the second step shows, which has an h̃."""
-    model = make_model(decoder={"cell": cell, "input_feeding": input_feeding, "layers": 2}, encoder={"cell": cell})
-    results, products = [], Mock()
-    for packed in (False, True):
-        if packed:
-            model.pack_weights("float32")
-            products = model.decoder.packed = model.decoder.packed and Mock(wraps=model.decoder.packed)
-        state = model.start(*batch[:2])
-        for tokens in (torch.tensor([5, 6, 7]), torch.tensor([8, 4, 9])):
-            log_probabilities, state = model.step(tokens, state)
-        results.append(log_probabilities)
-    torch.testing.assert_close(results[1], results[0], rtol=0, atol=1e-12)
-    assert results[0].dtype == torch.float64
-    assert (products.call_count == 2) if input_feeding else (products is None)
-    assert model.double().decoder.packed is None
-
-
-def test_a_packed_model_has_its_gradients(make_model: MakeModel, batch: Batch) -> None:
-    """Where they are recorded, the weights themselves are multiplied."""
-    model = make_model(attention={"score": "concat"}).float()
-    model.pack_weights("bfloat16")
-    outputs = model(*batch)
-    model.step(torch.tensor([5, 6, 7]), model.start(*batch[:2]))[0].sum().add(outputs.vectors.sum()).backward()
-    assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
-
-
-@pytest.mark.parametrize(
-    ("precision", "packable", "packed"),
-    [
-        ("float32", {torch.float32}, True),
-        ("bfloat16", {torch.float32}, False),
-        ("bfloat16", {torch.float32, torch.bfloat16}, True),
-        ("float32", set(), False),
-    ],
-)
-def test_a_model_is_packed_when_all_of_its_products_are(
-    make_model: MakeModel, precision: str, packable: set[torch.dtype], packed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if packed and not all(map(packed_weights._packs_type, packable)):
-        pytest.skip(f"nothing is packed here in one of {packable}")
-    monkeypatch.setattr(packed_weights, "_packs_type", lambda kind: kind in packable)
-    model = make_model().float()
-    model.pack_weights(precision)
-    assert model.is_packed == packed
-
-
-@torch.inference_mode()
-def test_a_packed_model_that_loads_weights_is_not_packed_any_more(make_model: MakeModel, batch: Batch) -> None:
-    model, other = make_model().float(), make_model().float()
-    for parameter in other.parameters():
-        parameter.mul_(-1.5)
-    model.pack_weights("float32")
-    model.load_state_dict(other.state_dict())
-    tokens = torch.tensor([5, 6, 7])
-    log_probabilities, expected = (network.step(tokens, network.start(*batch[:2]))[0] for network in (model, other))
-    assert torch.equal(log_probabilities, expected)
-
-
-@torch.inference_mode()
-def test_a_packed_model_that_is_converted_is_not_packed_any_more(make_model: MakeModel, batch: Batch) -> None:
-    model, tokens = make_model().float(), torch.tensor([5, 6, 7])
-    model.pack_weights("bfloat16")
-    model.double()
-    log_probabilities, _ = model.step(tokens, model.start(*batch[:2]))
-    expected, _ = (again := make_model()).step(tokens, again.start(*batch[:2]))
-    assert log_probabilities.dtype == torch.float64
-    torch.testing.assert_close(log_probabilities, expected, rtol=1e-6, atol=1e-6)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.ops.activations import ScoreVector, tanh, tanh_forward, tanh_scores
+from nmt.ops.activations import tanh, tanh_forward, tanh_scores
 from nmt.ops.computing import computing
 
 BATCH, QUERIES, LENGTH, SIZE = 2, 3, 5, 7
@@ -60,13 +60,6 @@ def test_scores_equal_their_twin(shapes: list[tuple[int, ...]]) -> None:
 def test_gradients_of_the_scores_against_finite_differences(shapes: list[tuple[int, ...]]) -> None:
     parts, vector = inputs(shapes)
     assert torch.autograd.gradcheck(lambda v, *xs: tanh_scores(xs, v), (vector, *parts))
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_a_packed_vector_changes_nothing(fused: bool) -> None:
-    parts, vector = inputs(SHAPES["coverage"])
-    with torch.no_grad(), computing(fused=fused):
-        assert torch.equal(tanh_scores(parts, vector, ScoreVector.of(vector)), tanh_scores(parts, vector))
 
 
 def test_any_layout_of_the_parts() -> None:

@@ -113,23 +113,11 @@ def test_large_products_are_computed_with_the_switch_on(
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "expected"),
-    [
-        (1, {}, [1]),
-        (15, {}, [15]),
-        (16, {}, [16]),
-        (17, {}, [32]),
-        (200, {}, [208]),
-        (256, {}, [256]),
-        (300, {}, [256, 48]),
-        (513, {}, [256, 256, 1]),
-        (1000, {"longest": 4096}, [1024]),  # a multiple of 64, for that is at most an eighth more
-        (1030, {"longest": 4096}, [1152]),
-        (130, {"longest": 4096}, [144]),
-    ],
+    ("rows", "expected"),
+    [(1, [1]), (15, [15]), (16, [16]), (17, [32]), (200, [208]), (256, [256]), (300, [256, 48]), (513, [256, 256, 1])],
 )
-def test_few_numbers_of_rows_are_multiplied(rows: int, options: dict[str, int], expected: list[int]) -> None:
-    """By themselves pieces of at most 256."""
+def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int]) -> None:
+    """In pieces of at most 256."""
     met = []
 
     def twice(some: Tensor) -> Tensor:
@@ -137,7 +125,7 @@ def test_few_numbers_of_rows_are_multiplied(rows: int, options: dict[str, int], 
         return 2 * some
 
     values = torch.arange(rows * 3.0).view(rows, 3)
-    assert torch.equal(in_pieces(twice, values, **options), 2 * values)
+    assert torch.equal(in_pieces(twice, values), 2 * values)
     assert met == expected
 
 

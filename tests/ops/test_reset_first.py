@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.ops.computing import computing
-from nmt.ops.reset_first import packed_reset_first_sequence, reset_first_sequence, reset_first_step
+from nmt.ops.reset_first import reset_first_sequence, reset_first_step
 
 STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
 
@@ -58,19 +58,6 @@ def test_equal_to_the_loop_over_steps(padded: bool, fused: bool) -> None:
     gradients = (torch.autograd.grad((result * factor).sum(), tensors) for result in (states, expected))
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("padded", [False, True])
-def test_with_packed_weights_it_is_the_same(padded: bool) -> None:
-    inputs, weight, first = problem()
-    real = padding() if padded else None
-    pairs = []
-    for matrix in weight:
-        of_gates, of_candidate = (partial(nn.functional.linear, weight=part) for part in matrix.split((2 * SIZE, SIZE)))
-        pairs.append((of_gates, of_candidate))
-    states = packed_reset_first_sequence(inputs, pairs, first, real)
-    torch.testing.assert_close(states, reset_first_sequence(inputs, weight, first, real), rtol=0, atol=1e-12)
 
 
 def test_gradcheck() -> None:

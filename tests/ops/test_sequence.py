@@ -1,14 +1,13 @@
 """Whole recurrent sequences against loops over single steps, whose gradients are autograd's."""
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.ops.recurrence import GRU, LSTM
-from nmt.ops.sequence import packed_sequence, sequence, sequence_plain
+from nmt.ops.sequence import sequence, sequence_plain
 
 STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
 KINDS = {"gru": GRU, "lstm": LSTM}
@@ -62,20 +61,6 @@ def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
         torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
     for gradient, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
         torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-10)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("cell", KINDS)
-def test_with_packed_weights_it_is_the_same(cell: str, padded: bool) -> None:
-    """For inference, which gives a product for each group."""
-    tensors, real = problem(cell), padding() if padded else None
-    inputs, weight, bias, *first = tensors
-    kind = KINDS[cell]
-    biases = bias if kind.recurrent_bias else [None] * GROUPS
-    recurrent = [partial(nn.functional.linear, weight=matrix, bias=b) for matrix, b in zip(weight, biases, strict=True)]
-    results = packed_sequence(kind, inputs, recurrent, tuple(first[: kind.states]), real)
-    torch.testing.assert_close(results, fast(cell, tensors, real), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cell", KINDS)

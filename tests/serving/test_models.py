@@ -91,7 +91,6 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
     broken = Translator.load(save_random_model(tmp_path / "model.safetensors"))
     with torch.no_grad():
         next(broken.models[0].parameters()).fill_(float("nan"))
-    broken.models[0].pack_weights("float32")
     served = served_by(broken)
     with pytest.raises(UserError, match="weights are not finite"):
         served.translate(["a dog"], served.kind(PAIR))
@@ -100,6 +99,8 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
 def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of seven, four of them one; alone one has all."""
     served, seen, start = replace(served_by(translator), threads=7), list[int](), Scorer.start
+    assert served.workers == 1
+    monkeypatch.setattr(translator.scorer, "most_batches", MOST)
     assert served.workers == MOST == 4
     monkeypatch.setattr(Scorer, "start", lambda *given, **more: seen.append(number()) or start(*given, **more))
     texts = []
@@ -107,8 +108,6 @@ def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypat
         texts.append([best[0].text for best in served.translate(LINES, served.kind(PAIR), alone=alone)])
     assert texts[0] == texts[1]
     assert seen == [1, 2, 2, 2]  # alone, three batches share the seven
-    monkeypatch.setattr(translator.models[0], "packed", None)
-    assert served.workers == 1
 
 
 @pytest.mark.parametrize(
