@@ -69,8 +69,8 @@ def add_precision_option(group: argparse._ActionsContainer) -> None:
         "--precision",
         choices=PRECISIONS,
         metavar="NAME",
-        help=f"what products are rounded to: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is faster, "
-        f"and changes a translation here and there (default: {PRECISIONS[0]})",
+        help=f"what products are rounded to: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
+        f"faster, and changes a translation here and there (default: {PRECISIONS[0]})",
     )
 
 
