@@ -5,7 +5,7 @@ as players need none; times may not. A number alone before times, or at the end,
 any other row is. SBV is the same without numbers. WebVTT is read as by the parser of W3C's
 recommendation (2019): comments, style sheets and regions are no text. Rows that a blank line parts from their cue are,
 though players leave them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced)
-SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in times are reported with their line.
+SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in rows of times are reported with their line.
 
 It knows rows and times; it knows no sentences, and nothing of tags.
 """
@@ -33,9 +33,7 @@ _LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _ASS_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
 _ASS_EVENTS = re.compile(r"^\s*\[events\]", re.IGNORECASE | re.MULTILINE)
-_ASS_EXAMPLE = "Dialogue: 0,0:01:02.34,0:01:04.00,Default,,0,0,0,,A text"
 _ASS_DRAWING = re.compile(r"\\p[1-9]")
-_TTML_EXAMPLE = 'begin="00:01:02.345" end="00:01:04.000"'
 _TTML_ROOT = re.compile(r"<(?:[\w-]+:)?tt[\s>]")
 _TTML_START = re.compile(r"<!--|<((?:[\w-]+:)?p)(?=[\s>])([^<>]*)>")
 _TTML_ATTRIBUTE = re.compile(r"(?<![\w:-])(begin|end|dur|region|style)\s*=\s*[\"']([^\"']*)")
@@ -91,7 +89,8 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
         elif not (is_apart or is_first) and _is_damaged(bare):
-            damaged.append(_damaged(name, number, bare, form.example))
+            example = f"expected times such as {form.example}"
+            damaged.append(f"{name}, line {number}: {excerpt(bare)} is damaged; {example}")
             times = times or (0.0, 0.0)
         elif times is None and not (is_blank or form.first or _NUMBER.fullmatch(bare)):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
@@ -132,9 +131,8 @@ def of_ass(text: str, name: str) -> list[Run]:
     """The events of (Advanced) SubStation Alpha, with line feeds for `\\N`; comments and drawings are no text."""
     _check_kind(_ASS_EVENTS, text, f"{name}: has no [Events]; is this ASS or SSA?")
     found: list[Run] = []
-    damaged: list[str] = []
     fields = _ASS_FIELDS
-    for number, row in enumerate(_rows(text), start=1):
+    for row in _rows(text):
         kind, _, content = row.partition(":")
         if kind == "Format" and content.rstrip().lower().endswith("text"):
             fields = [field.strip().lower() for field in content.split(",")]
@@ -145,16 +143,13 @@ def of_ass(text: str, name: str) -> list[Run]:
         event = dict(zip(fields, values, strict=False))
         times = SBV_TIMES.fullmatch(f"{event.get('start')},{event.get('end')}")
         said = event.get("text", "").rstrip("\r\n")
-        if times is None or "text" not in event:
-            damaged.append(_damaged(name, number, _bare(row), _ASS_EXAMPLE))
-        elif not _ASS_DRAWING.search(said):
+        if said and not _ASS_DRAWING.search(said):
             start = len(row) - len(values[-1])
             place = f"{event.get('style')} {event.get('name')}"
             _add(found, Run([row[:start]], None))
-            _add(found, Run([said.replace("\\N", "\n")], _seconds(times.groups()), place))
+            _add(found, Run([said.replace("\\N", "\n")], _seconds(times.groups()) if times else (0.0, 0.0), place))
             row = row[start + len(said) :]
         _add(found, Run([row], None))
-    refuse_lines(name, damaged)
     return found
 
 
@@ -162,7 +157,6 @@ def of_ttml(text: str, name: str) -> list[Run]:
     """The paragraphs of Timed Text (TTML, DFXP)."""
     _check_kind(_TTML_ROOT, text, f"{name}: has no element <tt>; is this TTML?")
     found: list[Run] = []
-    damaged: list[str] = []
     written = place = 0  # up to where there are runs, and where the next paragraph may begin
     for tag in _TTML_START.finditer(text):
         if tag.start() < place or tag[0].endswith("/>"):
@@ -173,24 +167,20 @@ def of_ttml(text: str, name: str) -> list[Run]:
         if not tag[1]:
             continue
         attributes = dict(_TTML_ATTRIBUTE.findall(tag[2]))
-        times = [_ttml_seconds(attributes.get(key, "0s")) for key in ("begin", "end", "dur")]
-        if None in times:
-            damaged.append(_damaged(name, text.count("\n", 0, tag.start()) + 1, tag[0], _TTML_EXAMPLE))
-        begin, end, duration = (seconds or 0.0 for seconds in times)
+        begin, end, duration = (_ttml_seconds(attributes.get(key, "")) for key in ("begin", "end", "dur"))
         _add(found, Run([text[written : tag.end()]], None))
         settings = f"{attributes.get('region')} {attributes.get('style')}"
         _add(found, Run([text[tag.end() : place]], (begin, end or begin + duration), settings))
         written = place
-    refuse_lines(name, damaged)
     _add(found, Run([text[written:]], None))
     return found
 
 
-def _ttml_seconds(value: str) -> float | None:
-    """The seconds of a clock time or an offset; frames are taken for a 25th, ticks for a ten millionth."""
+def _ttml_seconds(value: str) -> float:
+    """The seconds of a clock time or an offset; frames are taken for a 25th, ticks for a ten millionth; else 0."""
     match = _TTML_TIME.fullmatch(value.strip())
     if match is None:
-        return None
+        return 0.0
     if match[4]:
         return float(match[4]) * _TTML_UNITS[match[5]]
     return 3600 * int(match[1]) + 60 * int(match[2]) + float(match[3])
@@ -199,10 +189,6 @@ def _ttml_seconds(value: str) -> float | None:
 def _check_kind(pattern: re.Pattern[str], text: str, message: str) -> None:
     if text.strip("\ufeff").strip() and not pattern.search(text):
         raise UserError(message)
-
-
-def _damaged(name: str, number: int, row: str, example: str) -> str:
-    return f"{name}, line {number}: {excerpt(row)} is damaged; expected times such as {example}"
 
 
 def _rows(text: str) -> list[str]:
