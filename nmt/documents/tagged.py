@@ -54,7 +54,8 @@ class Piece(NamedTuple):
         """The translation with its tags, in no more rows than the text had; as it was where it is the same."""
         if translation == self.text:
             return self.source
-        if notation.keeps_rows and (line_ends := self.source.count("\n")):
+        in_marks = sum(mark.tags[0].count("\n") for mark in self.marks)
+        if notation.keeps_rows and (line_ends := self.source.count("\n") - in_marks):
             rows = f"{self.before}{self.source}{self.after}".split("\n")
             longest = max(columns(notation.words(row).strip()) for row in rows)
             line_end = "\r\n" if "\r\n" in self.source else "\n"

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.decoding.writing import Translation
@@ -306,6 +306,7 @@ PARTS = st.sampled_from(
 
 
 @settings(max_examples=100)
+@example(["a", "<i>", "a<i>\n</i>a"], 0)  # a row ends in a mark, and not once more elsewhere
 @given(st.lists(st.lists(PARTS, min_size=1, max_size=8).map("".join), max_size=8), st.integers(0, 99))
 def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
     file = cues(*texts)
