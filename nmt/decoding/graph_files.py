@@ -1,16 +1,19 @@
 """The graphs of a model, and the files in which they are kept in the user's cache from one command to the next.
 
-The name of a file has the checksum of its content, so that a damaged one is not used. `graph` says what they compute.
+They are kept as ONNX Runtime has optimized them, their weights in files of their own that it maps into memory. The name
+of a folder has the checksum of its files, so that what is damaged is not used. `graph` says what they compute.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import nmt
-from nmt.errors import UserError
-from nmt.files import file_digest, new_digest, written_atomically
+from nmt.files import file_digest, new_digest
 from nmt.models.model_file import ModelFile
 
 MEMORY = ("values", "keys", "lengths", "mask")
@@ -28,40 +31,44 @@ class Graphs(NamedTuple):
 
 
 def graph_key(model: ModelFile) -> str:
-    """What tells the graphs of a model from others: all that its file says of it, and the sources that make them.
+    """What tells the graphs of a model from others: all that its file says of it, the weights by their checksum, and the
+    programs that make them."""
+    import onnxruntime
 
-    The weights are in it by their checksum.
-    """
+    small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
+    digest = new_digest(f"{small} {onnxruntime.__version__}".encode())
+    digest.update(model.source_subwords + model.target_subwords)
     package = Path(nmt.__file__).parent
-    sources = (file for folder in ("decoding", "models", "ops") for file in sorted((package / folder).glob("*.py")))
-    digest = new_digest(repr(model._replace(weights={})).encode())
-    for file in sources:
-        digest.update(file.read_bytes())
+    for folder in ("decoding", "models", "ops"):
+        for file in sorted((package / folder).glob("*.py")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
-def kept_graphs(key: str) -> tuple[Path, Path] | None:
-    """The files of the graphs with this key; None where there are none, or they are not what was written."""
+def kept_graphs(key: str) -> Path | None:
+    """The folder of the graphs with this key; None where there is none, or its files are not what was written."""
     with suppress(OSError, RuntimeError):  # nobody's home
-        files = [file for name in Graphs._fields for file in _folder().glob(f"{key}-{name}-*.onnx")]
-        intact = [file for file in files if file.stem.endswith(file_digest(file))]
-        return (intact[0], intact[1]) if len(intact) == len(Graphs._fields) else None
+        for folder in _place().glob(f"{key}-*"):
+            if folder.name == f"{key}-{_digest(folder)}":
+                return folder
     return None
 
 
-def keep_graphs(key: str, graphs: Graphs) -> None:
-    """Keep them, as far as that is possible, in place of the oldest."""
-    with suppress(OSError, RuntimeError, UserError):  # they are made again the next time
-        folder = _folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in graphs._asdict().items():
-            path = folder / f"{key}-{name}-{new_digest(content).hexdigest()}.onnx"
-            with written_atomically(path, "wb") as file:
-                file.write(content)
-        by_age = sorted(folder.glob("*.onnx"), key=lambda file: file.stat().st_mtime)
-        for old in by_age[: -MOST_KEPT * len(Graphs._fields)]:
-            old.unlink(missing_ok=True)
+def keep_graphs(key: str, write: Callable[[Path], object]) -> None:
+    """Keep what `write` writes into a folder, if it can, in place of the oldest."""
+    with suppress(Exception):  # they are made again the next time
+        place = _place()
+        place.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
+            write(Path(folder))
+            Path(folder).rename(place / f"{key}-{_digest(Path(folder))}")
+        for old in sorted(place.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
+            rmtree(old, ignore_errors=True)
 
 
-def _folder() -> Path:
+def _digest(folder: Path) -> str:
+    return new_digest("".join(map(file_digest, sorted(folder.iterdir()))).encode()).hexdigest()
+
+
+def _place() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt-toolkit"

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import copy
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from nmt.decoding.scorer import Scorer
     from nmt.decoding.shortlist import Columns
     from nmt.models.seq2seq import Seq2Seq
+
+
+WEIGHTS = "session.optimized_model_external_initializers"  # the beginning of ONNX Runtime's names of two options
 
 
 class ModelState(NamedTuple):
@@ -76,17 +80,10 @@ class RuntimeState(NamedTuple):
 class Engine:
     """One model in ONNX Runtime. Several threads may compute with it."""
 
-    def __init__(self, graphs: Graphs | tuple[Path, Path], threads: int) -> None:
+    def __init__(self, graphs: Graphs | Path, threads: int) -> None:
         """`threads`: of the processor, for each product. Raises what ONNX Runtime raises
         for damaged graphs."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.log_severity_level = threads, 4  # it raises what it would log
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self.encoder, self.stepper = (
-            onnxruntime.InferenceSession(one, options, providers=["CPUExecutionProvider"]) for one in graphs
-        )
+        self.encoder, self.stepper = _sessions(graphs, threads)
         outputs = {one.name: one.shape for one in self.stepper.get_outputs()}
         self.vocabulary, self.aligns = outputs["log_probabilities"][1], "weights" in outputs
         self.first = [output.name for output in self.encoder.get_outputs()]
@@ -116,6 +113,26 @@ class Engine:
             weights = values["weights"]
             following = following._replace(weights=weights, coverage=state.coverage + weights)
         return Scores(*(values[name] for name in results)), following
+
+
+def _sessions(graphs: Graphs | Path, threads: int, save: Path | None = None) -> list[Any]:
+    """ONNX Runtime's sessions for these graphs, or those that were saved in a folder; `save`: write them there."""
+    import onnxruntime
+
+    sessions = []
+    for name in Graphs._fields:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = threads, 4  # it raises what it would log
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if save is not None:
+            options.optimized_model_filepath = str(save / f"{name}.onnx")
+            options.add_session_config_entry(f"{WEIGHTS}_file_name", f"{name}.weights")
+            options.add_session_config_entry(f"{WEIGHTS}_min_size_in_bytes", "1024")
+        if isinstance(graphs, Path):
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        source = str(graphs / f"{name}.onnx") if isinstance(graphs, Path) else getattr(graphs, name)
+        sessions.append(onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"]))
+    return sessions
 
 
 def _is_carried(name: str) -> bool:
@@ -159,6 +176,7 @@ class RuntimeScorer(AnyScorer):
         self.keys, self.precision = tuple(keys), precision
         self._load, self._loaded = load, list["Scorer"]()
         self._making = RLock()
+        self._files: dict[str, Path | None] = {}
         self._engines: dict[tuple[int, int, bool], list[Engine]] = {}
 
     def among(self, columns: "Columns") -> "RuntimeScorer":
@@ -181,13 +199,17 @@ class RuntimeScorer(AnyScorer):
 
     def are_kept(self, *, among: bool) -> bool:
         """Whether the graphs of all models are; `among`: those for steps over some words."""
-        return all(self._kept(key, among) for key in self.keys)
+        return all(self._kept(name) for name in self._names(among))
 
-    def _kept(self, key: str | None, among: bool) -> tuple[Path, Path] | None:
-        return None if key is None else kept_graphs(self._name(key, among))
+    def _kept(self, name: str | None) -> Path | None:
+        """The intact files of these graphs, which are looked for once."""
+        if name is not None and name not in self._files:
+            self._files[name] = kept_graphs(name)
+        return None if name is None else self._files[name]
 
-    def _name(self, key: str, among: bool) -> str:
-        return f"{key}-{self.precision}{'-among' if among else ''}"
+    def _names(self, among: bool) -> list[str | None]:
+        kind = f"{self.precision}{'-among' if among else ''}"
+        return [None if key is None else f"{key}-{kind}" for key in self.keys]
 
     def engines(self) -> list[Engine]:
         """One for each model, with as many threads as there are here; none where a model cannot be exported.
@@ -198,23 +220,25 @@ class RuntimeScorer(AnyScorer):
         here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads
         with self._making:
             if here not in self._engines:
-                made = [self._engine(place, here[1], among) for place in range(len(self.keys))]
+                made = [self._engine(place, name, here[1]) for place, name in enumerate(self._names(among))]
                 exported = [one for one in made if one is not None]
                 self._engines[here] = exported if len(exported) == len(made) else []
             if self.precision == "int8" and not self._engines[here]:
                 raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32")
             return self._engines[here]
 
-    def _engine(self, place: int, threads: int, among: bool) -> Engine | None:
-        key = self.keys[place]
-        if kept := self._kept(key, among):
+    def _engine(self, place: int, name: str | None, threads: int) -> Engine | None:
+        """The engine of a model, whose graphs have this name."""
+        if kept := self._kept(name):
             with suppress(Exception):  # another ONNX Runtime wrote it
                 return Engine(kept, threads)
         from nmt.decoding.graph import checked_export
 
-        graphs = checked_export(self.models[place], self.precision, among=among)
-        if key is not None and graphs is not None:
-            keep_graphs(self._name(key, among), graphs)
+        graphs = checked_export(self.models[place], self.precision, among=self.columns is not None)
+        if name is not None and graphs is not None:
+            keep_graphs(name, partial(_sessions, graphs, 1))
+            if (kept := kept_graphs(name)) is not None:
+                return Engine(kept, threads)
         return None if graphs is None else Engine(graphs, threads)
 
     @property

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
-WORTH_EXPORTING = 1_000_000  # weights; PyTorch has translated some hundred lines with fewer before they are exported
+WORTH_EXPORTING = 100_000  # weights; fewer are a toy's, which PyTorch has translated with before it is exported
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces

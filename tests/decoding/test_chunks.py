@@ -292,6 +292,8 @@ def test_a_process_that_is_slow_to_begin_does_nothing_again(sharded: Translation
     """Whether its chunks are finished was found out before the first process could join and remove them."""
 
     class Second(Processes):
+        rank, size = 1, 2
+
         def together(self, body: Callable[[], Any]) -> Any:
             result = body()
             if isinstance(result, set):
@@ -299,7 +301,7 @@ def test_a_process_that_is_slow_to_begin_does_nothing_again(sharded: Translation
             return result
 
     job = Job(sharded.chunks, sharded.outputs, {})
-    translate_chunks(job, Second(1, 2), lambda *_: pytest.fail("again"), say=print)
+    translate_chunks(job, Second(), lambda *_: pytest.fail("again"), say=print)
     sharded.assert_whole()
 
 

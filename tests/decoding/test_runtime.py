@@ -1,5 +1,7 @@
 """ONNX Runtime as the engine of search: the same log-probabilities as PyTorch's, and the same translations."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -216,7 +218,7 @@ def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monk
     model, exported = made("luong, general"), []
     monkeypatch.setattr(graph, "export", lambda model, among: exported.append(model) or export(model))
     expected = hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2})
-    kept = next(cache.glob("*step*"))
+    kept = next(cache.glob("*/step.weights"))
     assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
     assert len(exported) == 1
     content = bytearray(kept.read_bytes())
@@ -226,7 +228,7 @@ def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monk
     assert len(exported) == 2
     hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general", seed=4)]), ["other"]), {"beam_size": 2})
     assert len(exported) == 3
-    assert len(list(cache.iterdir())) == 4  # two of each model
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +236,7 @@ def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     model = made("luong, general")
     for key in ("one", "other"):
         RuntimeScorer(lambda: Scorer([model]), [key]).engines()
-    assert len(list(cache.iterdir())) == 2
+    assert [folder.name.partition("-")[0] for folder in cache.iterdir()] == ["other"]
 
 
 def test_where_nothing_can_be_kept_it_is_made_every_time(cache: Path) -> None:
@@ -242,20 +244,43 @@ def test_where_nothing_can_be_kept_it_is_made_every_time(cache: Path) -> None:
     assert len(RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"]).engines()) == 1
 
 
-def test_the_command_writes_what_it_writes_with_pytorch(
+WITHOUT_PYTORCH = """
+import sys
+sys.modules["torch"] = None  # which makes every import of it fail
+from nmt.cli import translate
+for options in {every}:
+    code = translate.main(options)
+    assert code == 0, code
+"""
+
+
+def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_where_graphs_are_kept(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, lines = save_random_model(tmp_path / "model.safetensors"), tmp_path / "lines"
-    lines.write_text(text(20))
+    models = [str(save_random_model(tmp_path / f"{seed}.safetensors", seed=seed)) for seed in (1, 2)]
+    lines, page, terms = (tmp_path / name for name in ("lines", "page.html", "terms"))
+    lines.write_text(f"{text(20)}a dog {{x}} runs 12\n")
+    page.write_text("<p>a <b>dog</b> runs</p>\n")
+    terms.write_text("dog\tboy\n")
+    asked = [
+        ["--model", models[0], "--input", str(lines), "--n-best", "2", "--alignments", "alignments"],
+        ["--model", models[0], "--model", models[1], "--input", str(lines), "--ensemble", "logits", "--sample"],
+        ["--model", models[0], "--input", str(page), "--glossary", str(terms)],
+    ]
     written = []
-    for smallest in (translator.WORTH_EXPORTING, 1):
-        monkeypatch.setattr(translator, "WORTH_EXPORTING", smallest)
-        output = tmp_path / f"{smallest}"
-        arguments = ["--model", str(model), "--input", str(lines), "--output", str(output), "--device", "cpu"]
-        assert command.main([*arguments, "--n-best", "2"]) == 0
-        written.append(output.read_text())
-    assert written[0] == written[1]
+    for engine in ("pytorch", "runtime", "without"):
+        (tmp_path / engine).mkdir()
+        monkeypatch.chdir(tmp_path / engine)
+        every = [[*options, "--device", "cpu", "--output", f"output{number}"] for number, options in enumerate(asked)]
+        if engine == "without":
+            subprocess.run([sys.executable, "-c", WITHOUT_PYTORCH.format(every=every)], check=True)
+        else:
+            monkeypatch.setattr(translator, "WORTH_EXPORTING", 1 if engine == "runtime" else 10**6)
+            assert [command.main(options) for options in every] == [0] * len(asked)
+        written.append({file.name: file.read_text() for file in Path().iterdir()})
+        assert len(written[-1]) == 4
     assert len(list(cache.iterdir())) == 2
+    assert written[0] == written[1] == written[2]
 
 
 def test_an_allocation_that_fails_is_a_memory_error() -> None:
