@@ -31,8 +31,8 @@ class Graphs(NamedTuple):
 
 
 def graph_key(model: ModelFile) -> str:
-    """What tells the graphs of a model from others: all that its file says of it, the weights by their checksum, and the
-    programs that make them."""
+    """What tells the graphs of a model from others: what its file says, the weights by their checksum, and the programs
+    that make the graphs."""
     import onnxruntime
 
     small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
