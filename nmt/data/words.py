@@ -85,13 +85,16 @@ def words_of_line(line: str, subwords: Subwords) -> PieceWords:
 
 
 def spans_of_parts(parts: Iterable[str], text: str) -> list[Span]:
-    """The characters of a text that each of its parts is, without white space, which may be another in the text."""
+    """The characters of a text that each of its parts is, without white space, which may be another in the text.
+
+    What the text does not have at its end, as the period of a title, is none of them.
+    """
     solid = [place for place, character in enumerate(text) if not character.isspace()]
     solid.append(len(text))
     spans: list[Span] = []
     first = 0
     for part in parts:
-        last = first + len("".join(part.split()))
+        last = min(first + len("".join(part.split())), len(solid) - 1)
         spans.append((solid[first], solid[last - 1] + 1 if first < last else solid[first]))
         first = last
     return spans

@@ -35,7 +35,6 @@ from nmt.decoding.text.alignment import (
     Weights,
     attended_by_marks,
     joined,
-    places_of,
     soft_alignment,
     weighted_links,
 )
@@ -103,7 +102,7 @@ class _LineWords:
     @cached_property
     def places(self) -> tuple[list[Span], list[Span]]:
         """Where both are in the text."""
-        words, finer = (places_of(several.words, self.text) for several in self.both)
+        words, finer = (spans_of_parts(several.words, self.text) for several in self.both)
         return words, finer
 
 
@@ -241,7 +240,7 @@ class Writer:
         def aligned(*, finer: bool) -> SoftAlignment:
             source = words.both[finer].part(segment.first, len(segment.source))
             target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
-            places = places_of(target.words, whole)
+            places = spans_of_parts(target.words, whole)
             attended = attended_by_marks(parts, places, marks=marks, line=words.text, sources=sources)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 

@@ -8,16 +8,15 @@ Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import EndLinks
-from nmt.data.words import PieceWords, Span, words_of
+from nmt.data.words import PieceWords, Span, spans_of_parts, words_of
 from nmt.decoding.text.marks import Mark, Piece, Weighted
 from nmt.pharaoh import Link
 
@@ -149,17 +148,6 @@ def attended_by_marks(
     return {word: several for word, several in attended.items() if several}
 
 
-def places_of(words: Iterable[str], text: str) -> list[Span]:
-    """The characters of a text that its words, which are in order, are."""
-    places: list[Span] = []
-    stop = 0
-    for word in words:
-        start = text.index(word, stop)
-        stop = start + len(word)
-        places.append((start, stop))
-    return places
-
-
 def _span_in_line(line: str, span: Span, text: str, start: int, stop: int) -> Span:
     """What a line has for the characters [start, stop) of a mark's text: the same ones; all, if it is another text."""
     if line[slice(*span)] != text:
@@ -173,11 +161,10 @@ def _overlapping(words: Sequence[Span], span: Span) -> range:
     return range(first, max(bisect_left(words, span[1], key=lambda word: word[0]), first))
 
 
-def words_by_part(parts: Iterable[str], text: str) -> list[range]:
-    """Which of its words each part of a text has; all together the parts are the text, except for white space."""
-    starts = [*accumulate((stop - start for start, stop in words_of(text)), initial=0)][:-1]  # without white space
-    counts = [bisect_left(starts, stop) for stop in accumulate(map(len, parts), initial=0)]
-    return [range(first, last) for first, last in pairwise(counts)]
+def _words_by_part(parts: Sequence[str], text: str) -> list[range]:
+    """Which of its words each part of a text has."""
+    words = words_of(text)
+    return [_overlapping(words, span) for span in spans_of_parts(parts, text)]
 
 
 def weighted_links(alignment: SoftAlignment | None, source: str, target: str) -> list[Weighted]:
@@ -188,7 +175,7 @@ def weighted_links(alignment: SoftAlignment | None, source: str, target: str) ->
     """
     if alignment is None:
         return []
-    sources, targets = words_by_part(alignment.source_words, source), words_by_part(alignment.target_words, target)
+    sources, targets = _words_by_part(alignment.source_words, source), _words_by_part(alignment.target_words, target)
     links: list[Weighted] = []
     rows = ((row[:-1], block.first) for block in alignment.blocks for row in block.weights.tolist())
     for (row, first), places in zip(rows, targets, strict=True):

@@ -16,7 +16,7 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
-from nmt.data.words import ALONE, Span
+from nmt.data.words import ALONE, CLOSING, Span
 from nmt.decoding.text.glossary import Glossary, Occurrence
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
@@ -70,7 +70,6 @@ _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
 _JOINTS = "-/+=&#.:@~\\"
-_CLOSING = frozenset(f"{ENDS},;:)]}}»”’")
 
 
 def is_blank(text: str) -> bool:
@@ -305,7 +304,7 @@ class Sight:
             if number and (not text or text[-1].isspace()):  # one space where two would be
                 while first < last and line[first].isspace():
                     first += 1
-                if text and line[first : min(first + 1, last)] in _CLOSING:
+                if text and first < last and line[first] in CLOSING:
                     del text[-1], places[-1]
                     marks[-1] = marks[-1]._replace(start=len(text), stop=len(text))
             seen = [place for place in range(first, last) if not self._is_hidden(line, place)]

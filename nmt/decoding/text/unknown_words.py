@@ -12,8 +12,8 @@ from typing import Any
 
 import regex
 
-from nmt.data.words import UNKNOWN_MARK
-from nmt.decoding.text.alignment import SoftAlignment, places_of
+from nmt.data.words import UNKNOWN_MARK, spans_of_parts
+from nmt.decoding.text.alignment import SoftAlignment
 from nmt.decoding.text.marks import Mark
 
 _PARTS = regex.compile(r"(?s)(\p{P}*)(.*?)(\p{P}*)")
@@ -32,7 +32,7 @@ def replacements(
     """
     links = {target: source for source, target in alignment.links}
     found: list[tuple[int, int, int]] = []  # where unknown words are, and the source word of each
-    for number, (start, stop) in enumerate(places_of(alignment.target_words, text)):
+    for number, (start, stop) in enumerate(spans_of_parts(alignment.target_words, text)):
         start, word = max(start, begin), links.get(number)
         if word is None:
             continue
