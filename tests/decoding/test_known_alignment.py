@@ -38,7 +38,7 @@ def test_a_translation_has_the_alignment_that_made_it(translator: Translator, be
     assert best.soft_alignment.target_words == TARGET
     weights = best.soft_alignment.weights
     assert weights.shape == (len(TARGET), len(SOURCE) + 1)
-    assert weights.sum(dim=1).tolist() == pytest.approx([1.0] * len(TARGET))
+    assert weights.sum(axis=1).tolist() == pytest.approx([1.0] * len(TARGET))
     for source, target in LINKS:
         assert weights[target, source] > 0.99
     (plain,) = next(translator.translate(lines[1:2], beam_size=beam_size))
