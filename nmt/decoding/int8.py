@@ -8,9 +8,13 @@ The sums of integers are exact, so no row depends on another. Rounded weights ha
 instructions for such sums add pairs of products in 16 bits, which more would overflow.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
-from onnx import GraphProto, helper, numpy_helper, parser
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper, parser
+
+from nmt.decoding.search.hypotheses import Array
 
 WEIGHT_LIMIT = 63  # the largest rounded weight
 SMALLEST = np.finfo(np.float32).tiny
@@ -42,13 +46,11 @@ def in_int8(serialized: bytes) -> bytes:
     nodes = list(model.graph.node)
     del model.graph.node[:]
     for node in nodes:
-        weight = weights.get(node.input[1]) if node.op_type in ("MatMul", "Gemm") else None
-        if weight is None or weight.dims[1] == 1:
+        matrix = _weight(node, weights)
+        if matrix is None or matrix.shape[1] == 1:
             model.graph.node.append(node)
-            continue
-        transposed = any(one.name == "transB" and one.i for one in node.attribute)
-        matrix = numpy_helper.to_array(weight)
-        _replace(model.graph, node, matrix.T if transposed else matrix)
+        else:
+            _replace(model.graph, node, matrix)
     read = {name for node in model.graph.node for name in node.input}
     for name in weights.keys() - read:
         model.graph.initializer.remove(weights[name])
@@ -58,7 +60,15 @@ def in_int8(serialized: bytes) -> bytes:
     return content
 
 
-def _replace(graph: GraphProto, node: onnx.NodeProto, matrix: np.ndarray) -> None:
+def _weight(node: NodeProto, weights: Mapping[str, TensorProto]) -> Array | None:
+    """The constant weight (inner_size, columns) of a product; None where the node is none, or its weight not constant."""
+    if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in weights:
+        return None
+    matrix: Array = numpy_helper.to_array(weights[node.input[1]])
+    return matrix.T if any(one.name == "transB" and one.i for one in node.attribute) else matrix
+
+
+def _replace(graph: GraphProto, node: NodeProto, matrix: Array) -> None:
     """Add what computes the output of a product with this matrix (inner_size, columns)."""
     inputs, _, *bias = node.input
     (output,) = node.output

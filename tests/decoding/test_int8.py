@@ -85,7 +85,7 @@ def test_the_largest_sums_do_not_overflow(largest: float) -> None:
 def test_every_step_is_near_the_model_s(name: str) -> None:
     model = made(name)
     graphs = export(model)
-    engine = Engine((graphs.encoder, in_int8(graphs.step)), 1)
+    engine = Engine(graphs._replace(step=in_int8(graphs.step)), 1)
     theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=False)
     tokens = np.full(len(SOURCE), BEGIN)
     for _ in range(4):
