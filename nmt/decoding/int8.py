@@ -61,7 +61,7 @@ def in_int8(serialized: bytes) -> bytes:
 
 
 def _weight(node: NodeProto, weights: Mapping[str, TensorProto]) -> Array | None:
-    """The constant weight (inner_size, columns) of a product; None where the node is none, or its weight not constant."""
+    """The weight (inner_size, columns) of a product; None where the node is none, or its weight is not constant."""
     if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in weights:
         return None
     matrix: Array = numpy_helper.to_array(weights[node.input[1]])
