@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from nmt import __version__
@@ -40,7 +42,7 @@ _TYPES = {
     "F64": "float64",
 }
 """PyTorch's names of the types that safetensors names so."""
-_NAMES = {f"torch.{type_}": name for name, type_ in _TYPES.items()}
+_NAMES = {type_: name for name, type_ in _TYPES.items()}
 
 
 def write_tensors(
@@ -52,18 +54,25 @@ def write_tensors(
     """
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))  # so that all are aligned
+    declared = {name: DeclaredTensor(str(tensor.dtype)[6:], tuple(tensor.shape)) for name, tensor in tensors.items()}
+    values = {name: _bytes(tensor) for name, tensor in tensors.items()}
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
-    entries: dict[str, Any] = {"__metadata__": {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})}}
+    digest = _digest(declared, values, texts)
+    entries: dict[str, Any] = {"__metadata__": {_HEADER: json.dumps({**texts, _DIGEST: digest})}}
     end = 0
     for name, tensor in ordered:
         start, end = end, end + tensor.nbytes
-        entries[name] = {"dtype": _NAMES[str(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        entries[name] = {
+            "dtype": _NAMES[declared[name].type],
+            "shape": list(tensor.shape),
+            "data_offsets": [start, end],
+        }
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % _LENGTH)
     with written_atomically(path, "wb", former=former) as file:  # not by safetensors, which makes a copy of everything
         file.write(len(header).to_bytes(_LENGTH, "little") + header)
-        for _, tensor in ordered:
-            file.write(_bytes(tensor))
+        for name, _ in ordered:
+            file.write(values[name])
 
 
 class DeclaredTensor(NamedTuple):
@@ -91,9 +100,23 @@ class TensorFile:
     def read(self) -> "dict[str, Tensor]":
         """The tensors by name. Raises DamagedFile when they are not what was written."""
         tensors = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
-        if self.digest != _digest(tensors, self.texts):
-            raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
+        self._check({name: _bytes(tensor) for name, tensor in tensors.items()})
         return tensors
+
+    def integers(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The same of a file of whole numbers, in NumPy. Raises DamagedFile like `read`, and for other numbers."""
+        if others := [name for name, declared in self.tensors.items() if "int" not in declared.type]:
+            raise DamagedFile(f"{self.path}: damaged: its {others[0][:100]} are not whole numbers")
+        contents = {name: self.content(name) for name in self.tensors}
+        self._check({name: memoryview(content) for name, content in contents.items()})
+        arrays = {}
+        for name, (type_, shape) in self.tensors.items():
+            arrays[name] = np.frombuffer(contents[name], dtype=type_).astype(np.int64).reshape(shape)
+        return arrays
+
+    def _check(self, values: Mapping[str, memoryview]) -> None:
+        if self.digest != _digest(self.tensors, values, self.texts):
+            raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
 
     def content(self, name: str) -> bytes:
         """The bytes of a tensor as they are in the file, whether or not they were written so."""
@@ -186,12 +209,12 @@ def _header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, str], dic
     return texts, dict(sorted(header.items(), key=lambda item: item[1]["data_offsets"]))
 
 
-def _digest(tensors: "dict[str, Tensor]", texts: dict[str, str]) -> str:
+def _digest(declared: Mapping[str, DeclaredTensor], values: Mapping[str, memoryview], texts: dict[str, str]) -> str:
     """A checksum of all names, types, shapes, values and texts, independent of their order."""
     digest = new_digest(json.dumps(texts, sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(_bytes(tensor))
+    for name, (type_, shape) in sorted(declared.items()):
+        digest.update(f"{name} torch.{type_} {shape}".encode())
+        digest.update(values[name])
     return digest.hexdigest()
 
 

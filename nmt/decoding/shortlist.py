@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nmt.config.schema import SubwordSampling
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.search.hypotheses import Array
 from nmt.errors import UserError
 from nmt.files import new_digest
-from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import open_tensors, write_tensors
 
@@ -37,8 +34,8 @@ _CHUNK = 8192  # pairs encoded at once
 class Shortlist(NamedTuple):
     """Which target pieces go with which source pieces."""
 
-    translations: Tensor  # (source vocabulary, translations) ids, int64, filled up with PAD
-    frequent: Tensor  # (most_frequent,) ids, int64
+    translations: Array  # (source vocabulary, translations) ids, int64, filled up with PAD
+    frequent: Array  # (most_frequent,) ids, int64
     target_size: int  # of the vocabulary
     vocabularies: tuple[str, str]  # fingerprints of the source's and the target's
     digest: str | None = None  # the checksum that is in its file; None before it is in one
@@ -57,8 +54,8 @@ class Shortlist(NamedTuple):
         """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
         allowed = np.zeros((len(source), self.target_size), dtype=np.bool_)
         allowed[:, [PAD, UNKNOWN, BEGIN, END]] = True
-        allowed[:, self.frequent.numpy()] = True
-        np.put_along_axis(allowed, self.translations[source].flatten(1).numpy(), True, axis=1)
+        allowed[:, self.frequent] = True
+        np.put_along_axis(allowed, self.translations[source].reshape(len(source), -1), True, axis=1)
         for sentence, pieces in enumerate(required):
             allowed[sentence, pieces] = True
         (used,) = allowed.any(axis=0).nonzero()
@@ -108,6 +105,8 @@ def train_shortlist(
     writes words in other pieces too; each pair is then learned a second time, the target cut at random. The source of a
     translation is never cut so. Raises UserError where no pair is left to learn from.
     """
+    from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
+
     used: list[Pair] = []
     read = blank = overlong = 0
     for source, target, sampled in _encoded(pairs, vocabularies, sampling):
@@ -126,12 +125,12 @@ def train_shortlist(
         )
     source_size, target_size = (side.size for side in vocabularies)
     table = ibm_model_1(used, source_size=source_size, target_size=target_size)
-    best = most_probable(table, translations, source_size=source_size, filling=PAD)
+    best = most_probable(table, translations, source_size=source_size, filling=PAD).numpy()
     marks = fingerprints(vocabularies)
     if marks[0] == marks[1]:
-        best = torch.cat([best, torch.arange(source_size).unsqueeze(1)], dim=1)
-    counts = torch.from_numpy(np.bincount(np.concatenate([target for _, target in used]), minlength=target_size))
-    frequent = torch.sort(counts, descending=True, stable=True).indices[:most_frequent]
+        best = np.concatenate([best, np.arange(source_size)[:, None]], axis=1)
+    counts = np.bincount(np.concatenate([target for _, target in used]), minlength=target_size)
+    frequent = np.argsort(-counts, kind="stable")[:most_frequent]
     together = int((table.sources < source_size).sum())  # NULL is behind them
     return Trained(Shortlist(best, frequent, target_size, marks), read, blank, overlong, together)
 
@@ -158,7 +157,10 @@ def fingerprints(vocabularies: Vocabularies) -> tuple[str, str]:
 
 def save_shortlist(path: Path, shortlist: Shortlist) -> None:
     """Write `path` so that a crash leaves the old file or the new one."""
-    tensors = {name: getattr(shortlist, name).to(torch.int32) for name in ("translations", "frequent")}
+    import torch
+
+    names = "translations", "frequent"
+    tensors = {name: torch.tensor(getattr(shortlist, name), dtype=torch.int32) for name in names}
     texts = dict(zip(_SIDES, shortlist.vocabularies, strict=True))
     write_tensors(path, tensors, kind=KIND, texts={**texts, "target_size": str(shortlist.target_size)})
 
@@ -169,11 +171,11 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
     Raises UserError when the file is damaged, no shortlist, or one of another model.
     """
     with open_tensors(path, kind=KIND) as file:
-        tensors, texts = file.read(), file.texts
+        arrays, texts = file.integers(), file.texts
     try:
         shortlist = Shortlist(
-            tensors["translations"].long(),
-            tensors["frequent"].long(),
+            arrays["translations"],
+            arrays["frequent"],
             int(texts["target_size"]),
             (texts["source"], texts["target"]),
             file.digest,
@@ -181,9 +183,9 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
     except (KeyError, ValueError) as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
     shortlist.check(vocabularies, name=str(path))
-    ids = torch.cat([shortlist.translations.flatten(), shortlist.frequent.flatten()])
-    fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.dim() == 1
-    fits &= shortlist.translations.dim() == 2 and shortlist.target_size == vocabularies.target.size
+    ids = np.concatenate([shortlist.translations.ravel(), shortlist.frequent.ravel()])
+    fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.ndim == 1
+    fits &= shortlist.translations.ndim == 2 and shortlist.target_size == vocabularies.target.size
     fits = fits and bool((shortlist.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
     if not fits or bool(((ids < 0) | (ids >= shortlist.target_size)).any()):
         raise UserError(f"{path}: damaged: its parts do not fit the vocabularies it was made for")

@@ -21,13 +21,14 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import Engine, RuntimeScorer
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.shortlist import Shortlist, save_shortlist, train_shortlist
 from nmt.decoding.text.segments import Segment
+from nmt.decoding.translator import Translator
 from nmt.models.memory import Past
 from nmt.models.scores import SCORES, DotScore
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
-from tests.random_model import save_random_model, text
+from tests.random_model import SENTENCES, save_random_model, text
 
 SOURCE = torch.tensor(
     [[4, 5, 6, 7, 8, 9, END], [4, 5, 6, 7, END, PAD, PAD], [END, *[PAD] * 6], [9, 8, 7, 6, 5, END, PAD]]
@@ -168,7 +169,7 @@ def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dic
 
 
 SHORTLIST = Shortlist(
-    torch.arange(60).reshape(20, 3) % TARGETS * (torch.arange(20) > PAD)[:, None], torch.tensor([66]), TARGETS, ("", "")
+    np.arange(60).reshape(20, 3) % TARGETS * (np.arange(20) > PAD)[:, None], np.array([66]), TARGETS, ("", "")
 )
 
 
@@ -262,10 +263,13 @@ def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_w
     lines.write_text(f"{text(20)}a dog {{x}} runs 12\n")
     page.write_text("<p>a <b>dog</b> runs</p>\n")
     terms.write_text("dog\tboy\n")
+    learned = train_shortlist(zip(SENTENCES, SENTENCES, strict=True), Translator.load(models[0]).vocabularies)
+    save_shortlist(tmp_path / "shortlist", learned.shortlist)
     asked = [
         ["--model", models[0], "--input", str(lines), "--n-best", "2", "--alignments", "alignments"],
         ["--model", models[0], "--model", models[1], "--input", str(lines), "--ensemble", "logits", "--sample"],
         ["--model", models[0], "--input", str(page), "--glossary", str(terms)],
+        ["--model", models[0], "--input", str(page), "--shortlist", str(tmp_path / "shortlist")],
     ]
     written = []
     for engine in ("pytorch", "runtime", "without"):
@@ -278,8 +282,8 @@ def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_w
             monkeypatch.setattr(translator, "WORTH_EXPORTING", 1 if engine == "runtime" else 10**6)
             assert [command.main(options) for options in every] == [0] * len(asked)
         written.append({file.name: file.read_text() for file in Path().iterdir()})
-        assert len(written[-1]) == 4
-    assert len(list(cache.iterdir())) == 2
+        assert len(written[-1]) == 5
+    assert len(list(cache.iterdir())) == 3  # one of them for shortlists
     assert written[0] == written[1] == written[2]
 
 
