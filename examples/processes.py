@@ -8,14 +8,13 @@ same with torchrun, and can be stopped and resumed; this is for programs that ha
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TextIO
-
-import torch
 
 from nmt import Translator
 from nmt.cli.common import run
@@ -29,7 +28,6 @@ _translator: Translator  # of a worker
 def begin(translator: Translator) -> None:
     global _translator
     _translator = translator
-    torch.set_num_threads(1)  # or each worker would start a thread for every core
 
 
 def translate(lines: list[str]) -> list[str]:
@@ -47,6 +45,7 @@ def main() -> None:
         parser.add_argument(name, type=kind, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"  # or each worker would start a thread for every core
     translator = Translator.load(options.model)
     with (
         options.input.open(encoding="utf-8", newline="\n") as source,

@@ -39,8 +39,8 @@ def graph_key(model: ModelFile) -> str:
     digest = new_digest(f"{small} {onnxruntime.__version__}".encode())
     digest.update(model.source_subwords + model.target_subwords)
     package = Path(nmt.__file__).parent
-    for folder in ("decoding", "models", "ops"):
-        for file in sorted((package / folder).glob("*.py")):
+    for pattern in ("decoding/graph.py", "decoding/int8.py", "models/*.py", "ops/*.py"):
+        for file in sorted(package.glob(pattern)):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -61,6 +61,8 @@ def keep_graphs(key: str, write: Callable[[Path], object]) -> None:
         place.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
             write(Path(folder))
+            for damaged in place.glob(f"{key}-*"):
+                rmtree(damaged, ignore_errors=True)
             Path(folder).rename(place / f"{key}-{_digest(Path(folder))}")
         for old in sorted(place.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
             rmtree(old, ignore_errors=True)

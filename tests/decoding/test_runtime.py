@@ -225,8 +225,9 @@ def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monk
     content = bytearray(kept.read_bytes())
     content[-100] ^= 1
     kept.write_bytes(content)
-    assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
-    assert len(exported) == 2
+    for _ in range(2):
+        assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
+        assert len(exported) == 2
     hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general", seed=4)]), ["other"]), {"beam_size": 2})
     assert len(exported) == 3
     assert len(list(cache.iterdir())) == 2
