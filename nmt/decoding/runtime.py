@@ -235,11 +235,12 @@ class RuntimeScorer(AnyScorer):
         from nmt.decoding.graph import checked_export
 
         graphs = checked_export(self.models[place], self.precision, among=self.columns is not None)
-        if name is not None and graphs is not None:
+        if graphs is None:
+            return None
+        if name is not None:
             keep_graphs(name, partial(_sessions, graphs, 1))
-            if (kept := kept_graphs(name)) is not None:
-                return Engine(kept, threads)
-        return None if graphs is None else Engine(graphs, threads)
+            self._files[name] = kept_graphs(name)
+        return Engine(self._kept(name) or graphs, threads)
 
     @property
     def without_attention(self) -> str | None:

@@ -23,6 +23,7 @@ from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.shortlist import Shortlist, save_shortlist, train_shortlist
 from nmt.decoding.text.segments import Segment
+from nmt.decoding.threads import sharing
 from nmt.decoding.translator import Translator
 from nmt.models.memory import Past
 from nmt.models.scores import SCORES, DotScore
@@ -225,8 +226,10 @@ def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monk
     content = bytearray(kept.read_bytes())
     content[-100] ^= 1
     kept.write_bytes(content)
-    for _ in range(2):
-        assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
+    again = RuntimeScorer(lambda: Scorer([model]), ["one"])
+    for threads in (1, 2):
+        with sharing(threads):
+            assert hypotheses(again, {"beam_size": 2}) == expected
         assert len(exported) == 2
     hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general", seed=4)]), ["other"]), {"beam_size": 2})
     assert len(exported) == 3
