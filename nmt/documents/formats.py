@@ -6,6 +6,7 @@ of the package.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -55,22 +56,16 @@ def _markdown(text: str, name: str) -> Document:
     return Markdown(text)
 
 
-def _subtitles(form: str) -> Reader:
-    def read(text: str, name: str) -> Document:
-        from nmt.documents.subtitles import Subtitles
+def _subtitles(text: str, name: str, *, form: str) -> Document:
+    from nmt.documents.subtitles import Subtitles
 
-        return Subtitles(text, name=name, form=form)
-
-    return read
+    return Subtitles(text, name=name, form=form)
 
 
-def _messages(form: str) -> Reader:
-    def read(text: str, name: str) -> Document:
-        from nmt.documents.messages import Messages
+def _messages(text: str, name: str, *, form: str) -> Document:
+    from nmt.documents.messages import Messages
 
-        return Messages(text, name=name, form=form)
-
-    return read
+    return Messages(text, name=name, form=form)
 
 
 def _paragraphs(text: str, name: str) -> Document:
@@ -109,16 +104,18 @@ FORMATS: dict[Format, Kind] = {
     "paragraphs": Kind(_paragraphs),
     "html": Kind(_html, (".html", ".htm", ".xhtml"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
     "markdown": Kind(_markdown, (".md", ".markdown")),
-    "srt": Kind(_subtitles("srt"), (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"),
-    "vtt": Kind(_subtitles("vtt"), (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
-    "ass": Kind(_subtitles("ass"), (".ass", ".ssa"), first_line=r"\ufeff?\[Script Info\]"),
-    "sbv": Kind(_subtitles("sbv"), (".sbv",), first_line=r"\d+:\d\d:\d\d\.\d{3},\d+:\d\d:\d\d\.\d{3}$"),
-    "ttml": Kind(_subtitles("ttml"), (".ttml", ".dfxp"), any_line=r"\s*<(?:\w+:)?tt\s"),
-    "po": Kind(_messages("po"), (".po", ".pot"), any_line=r"msgid \""),
-    "xliff": Kind(_messages("xliff"), (".xlf", ".xliff"), any_line=r"\s*<xliff\s"),
-    "ts": Kind(_messages("ts"), (".ts",), any_line=r"\s*<TS\s"),
-    "properties": Kind(_messages("properties"), (".properties",)),
-    "json": Kind(_messages("json"), (".json", ".arb")),
+    "srt": Kind(
+        partial(_subtitles, form="srt"), (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"
+    ),
+    "vtt": Kind(partial(_subtitles, form="vtt"), (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
+    "ass": Kind(partial(_subtitles, form="ass"), (".ass", ".ssa"), first_line=r"\ufeff?\[Script Info\]"),
+    "sbv": Kind(partial(_subtitles, form="sbv"), (".sbv",), first_line=r"\d+:\d\d:\d\d\.\d{3},\d+:\d\d:\d\d\.\d{3}$"),
+    "ttml": Kind(partial(_subtitles, form="ttml"), (".ttml", ".dfxp"), any_line=r"\s*<(?:\w+:)?tt\s"),
+    "po": Kind(partial(_messages, form="po"), (".po", ".pot"), any_line=r"msgid \""),
+    "xliff": Kind(partial(_messages, form="xliff"), (".xlf", ".xliff"), any_line=r"\s*<xliff\s"),
+    "ts": Kind(partial(_messages, form="ts"), (".ts",), any_line=r"\s*<TS\s"),
+    "properties": Kind(partial(_messages, form="properties"), (".properties",)),
+    "json": Kind(partial(_messages, form="json"), (".json", ".arb")),
 }
 _PANDOC = "convert it, as pandoc does, to HTML or Markdown"
 _COLUMN = "save the column of texts as a file with one text a line"
