@@ -17,6 +17,7 @@ and the others have one row a hypothesis. What a model has no use for is absent.
 
 import copy
 import io
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -52,9 +53,12 @@ def checked_export(model: Seq2Seq, precision: str, *, among: bool) -> Graphs | N
     """
     try:
         graphs = export(model, among=among)
-        if not _agrees(Engine(graphs, 1), model, among):
+        if not _difference(graphs, model, among) < CLOSE:
             return None
-        return graphs._replace(step=in_int8(graphs.step)) if precision == "int8" else graphs
+        if precision == "int8":
+            graphs = graphs._replace(step=in_int8(graphs.step))
+            return graphs if math.isfinite(_difference(graphs, model, among)) else None
+        return graphs
     except Exception:  # whatever a part of somebody's own does that cannot be traced
         return None
 
@@ -224,16 +228,16 @@ def _axes(name: str, among: bool) -> dict[int, str]:
     return {**axes, 1: "wanted"} if name in ("scores", "ids") else axes
 
 
-def _agrees(engine: Engine, model: Seq2Seq, among: bool) -> bool:
-    """Whether it gives the model's log-probabilities, over other sizes than those it was traced with."""
+def _difference(graphs: Graphs, model: Seq2Seq, among: bool) -> float:
+    """The largest between their log-probabilities and the model's, over other sizes than those it was traced with."""
+    engine = Engine(graphs, 1)
     pieces = np.arange(1, 10) % min(model.source_embedding.num_embeddings, len(model.output_weight))
     source, lengths = np.stack([pieces, pieces[::-1]]), np.array([9, 6])
     source[0, -1] = source[1, 5] = END
     rows, beam, differences = np.array([[0, 0, 0], [1, 1, 1]]), 1, []
     ids = np.arange(2 * BLOCK) % len(model.output_weight)
     columns = Columns(ids, np.zeros((2, len(ids)), dtype=np.bool_)) if among else None
-    scorer = Scorer([model])
-    scorer.columns = columns
+    scorer = Scorer([model]) if columns is None else Scorer([model]).among(columns)
     with torch.inference_mode():
         theirs = scorer.start(source, lengths)
         ours = engine.start(source, lengths, coverage=False, columns=columns)
@@ -243,4 +247,4 @@ def _agrees(engine: Engine, model: Seq2Seq, among: bool) -> bool:
             differences.append(np.abs(found.values - expected.values).max())
             theirs, ours = theirs.select(rows), ours.select(rows, beam)
             rows, beam = np.array([[2, 0, 1], [3, 5, 4]]), 3
-    return bool(max(differences) < CLOSE)
+    return float(max(differences))

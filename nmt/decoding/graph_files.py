@@ -5,8 +5,10 @@ of a folder has the checksum of its files, so that what is damaged is not used. 
 """
 
 import os
+import platform
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -20,7 +22,7 @@ MEMORY = ("values", "keys", "lengths", "mask")
 STEPS, NEXT = "steps", "next."
 COLUMNS, BARRED = "columns", "barred"
 BLOCK = 32  # columns of which at first only the largest is looked at
-MOST_KEPT = 20  # models whose graphs are kept
+MOST_KEPT = 20  # folders
 
 
 class Graphs(NamedTuple):
@@ -33,13 +35,12 @@ class Graphs(NamedTuple):
 def graph_key(model: ModelFile) -> str:
     """What tells the graphs of a model from others: what its file says, the weights by their checksum, and the programs
     that make the graphs."""
-    import onnxruntime
-
     small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
-    digest = new_digest(f"{small} {onnxruntime.__version__}".encode())
+    makers = [f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "torch")]
+    digest = new_digest(f"{small} {makers} {platform.machine()}".encode())
     digest.update(model.source_subwords + model.target_subwords)
     package = Path(nmt.__file__).parent
-    for pattern in ("decoding/graph.py", "decoding/int8.py", "models/*.py", "ops/*.py"):
+    for pattern in ("decoding/graph*.py", "decoding/int8.py", "decoding/runtime.py", "models/*.py", "ops/*.py"):
         for file in sorted(package.glob(pattern)):
             digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -50,22 +51,31 @@ def kept_graphs(key: str) -> Path | None:
     with suppress(OSError, RuntimeError):  # nobody's home
         for folder in _place().glob(f"{key}-*"):
             if folder.name == f"{key}-{_digest(folder)}":
+                with suppress(OSError):
+                    os.utime(folder)  # the last that were used are kept
                 return folder
     return None
 
 
-def keep_graphs(key: str, write: Callable[[Path], object]) -> None:
-    """Keep what `write` writes into a folder, if it can, in place of the oldest."""
+def keep_graphs(key: str, write: Callable[[Path], object]) -> Path | None:
+    """Keep what `write` writes into a folder, in place of the oldest; returns the folder, None where that cannot be.
+
+    What another process has kept meanwhile stays, as it may be reading it.
+    """
     with suppress(Exception):  # they are made again the next time
         place = _place()
         place.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
-            write(Path(folder))
-            for damaged in place.glob(f"{key}-*"):
-                rmtree(damaged, ignore_errors=True)
-            Path(folder).rename(place / f"{key}-{_digest(Path(folder))}")
-        for old in sorted(place.iterdir(), key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
+        with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as made:
+            write(Path(made))
+            if (kept := kept_graphs(key)) is None:
+                for damaged in place.glob(f"{key}-*"):
+                    rmtree(damaged, ignore_errors=True)
+                kept = Path(made).rename(place / f"{key}-{_digest(Path(made))}")
+        folders = [folder for folder in place.iterdir() if folder.is_dir()]
+        for old in sorted(folders, key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
             rmtree(old, ignore_errors=True)
+        return kept
+    return None
 
 
 def _digest(folder: Path) -> str:
@@ -73,4 +83,5 @@ def _digest(folder: Path) -> str:
 
 
 def _place() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt-toolkit"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "nmt-toolkit"

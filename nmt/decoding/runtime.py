@@ -6,11 +6,11 @@ It needs no PyTorch where the graphs are kept (`graph_files`); they are made fro
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -117,6 +117,7 @@ class Engine:
 
 def _sessions(graphs: Graphs | Path, threads: int, save: Path | None = None) -> list[Any]:
     """ONNX Runtime's sessions for these graphs, or those that were saved in a folder; `save`: write them there."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it would report to Microsoft, and reads this when it is imported
     import onnxruntime
 
     sessions = []
@@ -151,10 +152,11 @@ def _run(session: Any, outputs: Sequence[str], inputs: dict[str, Array]) -> dict
 
 
 class RuntimeScorer(AnyScorer):
-    """Models on the CPU. Where one of them cannot be exported, all is PyTorch's.
+    """Models on the CPU. Where one of them cannot be exported, all is PyTorch's, and where somebody has been given the
+    models, who may change them.
 
     With `precision` int8 the products of the steps are those of `int8`, except over the columns of a shortlist; what
-    reads the source is float32. Weights that are changed after the first search have no effect on it.
+    reads the source is float32. It always computes with the weights as the files have them.
     """
 
     most_batches = MOST
@@ -175,8 +177,8 @@ class RuntimeScorer(AnyScorer):
         self.together = ENSEMBLES[ensemble or "log-probabilities"]
         self.keys, self.precision = tuple(keys), precision
         self._load, self._loaded = load, list["Scorer"]()
-        self._making = RLock()
-        self._files: dict[str, Path | None] = {}
+        self._making, self._given = RLock(), Event()
+        self._graphs: dict[tuple[int, bool], Graphs | Path | None] = {}  # of each model; None: it cannot be exported
         self._engines: dict[tuple[int, int, bool], list[Engine]] = {}
 
     def among(self, columns: "Columns") -> "RuntimeScorer":
@@ -195,52 +197,63 @@ class RuntimeScorer(AnyScorer):
 
     @property
     def models(self) -> "tuple[Seq2Seq, ...]":
+        self._given.set()
         return self.pytorch.models
 
     def are_kept(self, *, among: bool) -> bool:
         """Whether the graphs of all models are; `among`: those for steps over some words."""
-        return all(self._kept(name) for name in self._names(among))
+        for place in range(len(self.keys)):
+            name = None if (place, among) in self._graphs else self._name(place, among)
+            if name is not None and (kept := kept_graphs(name)) is not None:
+                self._graphs[place, among] = kept
+        return all((place, among) in self._graphs for place in range(len(self.keys)))
 
-    def _kept(self, name: str | None) -> Path | None:
-        """The intact files of these graphs, which are looked for once."""
-        if name is not None and name not in self._files:
-            self._files[name] = kept_graphs(name)
-        return None if name is None else self._files[name]
-
-    def _names(self, among: bool) -> list[str | None]:
-        kind = f"{self.precision}{'-among' if among else ''}"
-        return [None if key is None else f"{key}-{kind}" for key in self.keys]
+    def _name(self, place: int, among: bool) -> str | None:
+        """By which the graphs of a model are kept."""
+        return None if self.keys[place] is None else f"{self.keys[place]}-{self.precision}{'.among' if among else ''}"
 
     def engines(self) -> list[Engine]:
-        """One for each model, with as many threads as there are here; none where a model cannot be exported.
+        """One for each model, with as many threads as there are here; none where PyTorch is to compute.
 
         Raises UserError where there is none for int8, which PyTorch does not compute here.
         """
         among = self.columns is not None
         here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads
+        if self._given.is_set() and self.precision == "float32":
+            return []
         with self._making:
             if here not in self._engines:
-                made = [self._engine(place, name, here[1]) for place, name in enumerate(self._names(among))]
+                made = [self._engine(place, here[1]) for place in range(len(self.keys))]
                 exported = [one for one in made if one is not None]
                 self._engines[here] = exported if len(exported) == len(made) else []
+                if self._engines[here] and not self._given.is_set():
+                    self._loaded.clear()  # PyTorch's models are not needed any more
             if self.precision == "int8" and not self._engines[here]:
                 raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32")
             return self._engines[here]
 
-    def _engine(self, place: int, name: str | None, threads: int) -> Engine | None:
-        """The engine of a model, whose graphs have this name."""
-        if kept := self._kept(name):
-            with suppress(Exception):  # another ONNX Runtime wrote it
-                return Engine(kept, threads)
+    def _engine(self, place: int, threads: int) -> Engine | None:
+        """The engine of a model; its graphs are looked for, or made, once."""
+        among = self.columns is not None
+        if not self.are_kept(among=among) and (place, among) not in self._graphs:
+            self._graphs[place, among] = self._exported(place, self._name(place, among))
+        try:
+            graphs = self._graphs[place, among]
+            return None if graphs is None else Engine(graphs, threads)
+        except Exception:  # what was kept is gone, or another ONNX Runtime wrote it
+            graphs = self._graphs[place, among] = self._exported(place, None)
+            return None if graphs is None else Engine(graphs, threads)
+
+    def _exported(self, place: int, name: str | None) -> Graphs | Path | None:
+        """The graphs of a model as its file has it, kept under this name if they can be."""
         from nmt.decoding.graph import checked_export
 
-        graphs = checked_export(self.models[place], self.precision, among=self.columns is not None)
-        if graphs is None:
-            return None
-        if name is not None:
-            keep_graphs(name, partial(_sessions, graphs, 1))
-            self._files[name] = kept_graphs(name)
-        return Engine(self._kept(name) or graphs, threads)
+        scorer = self._load() if self._given.is_set() else self.pytorch
+        with self.pytorch.inference():  # which refuses to compute where threads do not work
+            graphs = checked_export(scorer.models[place], self.precision, among=self.columns is not None)
+        if graphs is None or name is None:
+            return graphs
+        return keep_graphs(name, partial(_sessions, graphs, 1)) or graphs
 
     @property
     def without_attention(self) -> str | None:

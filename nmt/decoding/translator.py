@@ -442,7 +442,9 @@ def _loaded_scorer(
     scorer = RuntimeScorer(load, [graph_key(one.file) for one in loaded], precision=precision, ensemble=ensemble)
     if scorer.are_kept(among=among):
         return scorer
-    sizes = (weight.numel() for weight in scorer.models[0].parameters())  # which also finds what is wrong with files
+    sizes = (
+        weight.numel() for weight in scorer.pytorch.models[0].parameters()
+    )  # which also finds what is wrong with files
     return scorer if precision == "int8" or sum(sizes) >= WORTH_EXPORTING else scorer.pytorch
 
 

@@ -48,7 +48,7 @@ class Served:
         problems: list[str] = []
         for pair in self.translators:
             try:
-                self.translate(["."], self.kind(pair))
+                self.translate(["a"], self.kind(pair))  # which reaches the model, as a sign alone would not
             except UserError as error:
                 problems += [f"{pair}: {message}" for message in error.messages]
         refuse(problems)

@@ -1,5 +1,6 @@
 """ONNX Runtime as the engine of search: the same log-probabilities as PyTorch's, and the same translations."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -244,9 +245,54 @@ def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [folder.name.partition("-")[0] for folder in cache.iterdir()] == ["other"]
 
 
-def test_where_nothing_can_be_kept_it_is_made_every_time(cache: Path) -> None:
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> list[Seq2Seq]:
+    """The models that have been exported."""
+    models: list[Seq2Seq] = []
+    monkeypatch.setattr(graph, "export", lambda model, among: models.append(model) or export(model, among=among))
+    return models
+
+
+def test_where_nothing_can_be_kept_it_is_made_once(cache: Path, exported: list[Seq2Seq]) -> None:
     cache.parent.write_text("no folder")
-    assert len(RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"]).engines()) == 1
+    scorer = RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"])
+    for threads in (1, 2):
+        with sharing(threads):
+            assert len(scorer.engines()) == 1
+    assert len(exported) == 1
+
+
+def test_graphs_that_are_gone_are_made_again(cache: Path, exported: list[Seq2Seq]) -> None:
+    """Another process may remove them while this one begins."""
+    model = made("luong, general")
+    expected = hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2})
+    late = RuntimeScorer(lambda: Scorer([model]), ["one"])
+    assert late.are_kept(among=False)
+    shutil.rmtree(cache)
+    assert hypotheses(late, {"beam_size": 2}) == expected
+    assert len(exported) == 2
+
+
+def test_graphs_for_shortlists_and_those_for_all_words_stay_beside_each_other(
+    cache: Path, exported: list[Seq2Seq]
+) -> None:
+    model = made("luong, general")
+    for _ in range(2):
+        for shortlist in (SHORTLIST, None):
+            hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}, shortlist=shortlist)
+    assert len(exported) == 2
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_models_that_somebody_was_given_are_searched_as_they_are(cache: Path) -> None:
+    """They may have been changed; nothing of it is kept for others."""
+    before = hypotheses(Scorer([made("luong, general")]), {"beam_size": 2})
+    scorer = RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"])
+    scorer.models[0].output_weight.data *= 0.2
+    changed = hypotheses(scorer, {"beam_size": 2})
+    assert changed == hypotheses(Scorer(scorer.models), {"beam_size": 2}) != before
+    after = hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"]), {"beam_size": 2})
+    assert [[one.tokens for one in best] for best in after] == [[one.tokens for one in best] for best in before]
 
 
 WITHOUT_PYTORCH = """
@@ -281,6 +327,7 @@ def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_w
         monkeypatch.chdir(tmp_path / engine)
         every = [[*options, "--device", "cpu", "--output", f"output{number}"] for number, options in enumerate(asked)]
         if engine == "without":
+            monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)  # as somebody's shell has it
             subprocess.run([sys.executable, "-c", WITHOUT_PYTORCH.format(every=every)], check=True)
         else:
             monkeypatch.setattr(translator, "WORTH_EXPORTING", 1 if engine == "runtime" else 10**6)
@@ -288,6 +335,7 @@ def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_w
         written.append({file.name: file.read_text() for file in Path().iterdir()})
         assert len(written[-1]) == 5
     assert len(list(cache.iterdir())) == 3  # one of them for shortlists
+    assert list(cache.parent.iterdir()) == [cache], "ONNX Runtime keeps what it would report in a folder beside it"
     assert written[0] == written[1] == written[2]
 
 
