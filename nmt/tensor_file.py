@@ -111,7 +111,10 @@ class TensorFile:
         self._check({name: memoryview(content) for name, content in contents.items()})
         arrays = {}
         for name, (type_, shape) in self.tensors.items():
-            arrays[name] = np.frombuffer(contents[name], dtype=type_).astype(np.int64).reshape(shape)
+            try:
+                arrays[name] = np.frombuffer(contents[name], dtype=type_).astype(np.int64).reshape(shape)
+            except ValueError as error:  # more dimensions than NumPy takes, or longer ones
+                raise DamagedFile(f"{self.path}: damaged: the shape of its {name[:100]} ({error})") from error
         return arrays
 
     def _check(self, values: Mapping[str, memoryview]) -> None:

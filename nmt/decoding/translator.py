@@ -419,7 +419,7 @@ def _load(path: Path) -> _Loaded:
     try:
         file = load_head(path)
         return _Loaded(path, file, Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes))
-    except (KeyError, ValueError, UserError) as error:
+    except (KeyError, ValueError, RecursionError, UserError) as error:
         load_model(path)  # which says it better, if the file is damaged
         raise _unfit(path, error) from error
 

@@ -107,7 +107,7 @@ def load_model(path: Path) -> ModelFile:
 def load_head(path: Path) -> ModelFile:
     """What a model file holds besides weights, unchecked: whoever trusts it has to know all this, `digest` included.
 
-    Raises KeyError, ValueError or UserError, for which `load_model` may have a better message.
+    Raises KeyError, ValueError, RecursionError, or UserError, for which `load_model` may have a better message.
     """
     with open_tensors(path, kind=KIND) as file:
         config, sizes, training = _described(file.texts)

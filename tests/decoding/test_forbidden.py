@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
@@ -90,8 +89,8 @@ def translator(vocabularies: Vocabularies) -> Translator:
 def listing(vocabularies: Vocabularies) -> Translator:
     """The same with a shortlist that has few letters."""
     size = vocabularies.target.size
-    often = torch.arange(4, 30)
-    shortlist = Shortlist(torch.arange(size).unsqueeze(1), often, size, fingerprints(vocabularies))
+    often = np.arange(4, 30)
+    shortlist = Shortlist(np.arange(size)[:, None], often, size, fingerprints(vocabularies))
     made = random_translator(vocabularies, scale=3.0, longest_segment=250)
     return Translator(made.models, vocabularies, shortlist=shortlist)
 

@@ -308,6 +308,13 @@ def test_a_shortlist_of_another_model(tmp_path: Path, vocabularies: Vocabularies
         Translator([network(source_size=SIZE, target_size=60)], half, shortlist=small)
 
 
+def test_a_shape_that_numpy_does_not_take(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    odd = {name: torch.empty((2**62, 0), dtype=torch.int64) for name in ("translations", "frequent")}
+    write_tensors(tmp_path / "list", odd, kind="shortlist", texts={"target_size": "1", "source": "", "target": ""})
+    with pytest.raises(UserError, match="list: damaged: the shape of its "):
+        load_shortlist(tmp_path / "list", vocabularies)
+
+
 def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist) -> None:
     path = tmp_path / "list"
     save_shortlist(path, small)
