@@ -79,10 +79,13 @@ def products(precision: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def run_tests() -> dict[str, Any]:
-    """The tests marked `gpu`: their exit code, and pytest's last line."""
+def run_tests(seconds: float) -> dict[str, Any]:
+    """The tests marked `gpu`: their exit code, and pytest's last line; None where they take longer."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/test_gpu.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return {"code": None, "summary": f"not finished in {seconds:.0f} seconds"}
     return {"code": done.returncode, "summary": (done.stdout.splitlines() or [done.stderr])[-1]}
 
 
@@ -156,7 +159,7 @@ def _peak(device: torch.device) -> int | None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """All figures, and what was left out."""
     clock, device = Clock(time.monotonic() + 60 * options.minutes), choose_device(options.device)
-    tests = run_tests() if options.tests else None
+    tests = run_tests(20 * options.minutes) if options.tests else None
     trained, translated, left_out = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         cache, path = Path(folder) / "cache", Path(folder) / "model.safetensors"
@@ -173,11 +176,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                     with products(precision):
                         trained.append({**what, **train(task, options.updates, cache)})
         task = Task(options.config, "reference", tuple(options.overrides), "float32", "auto", options.device, None)
-        lines = trained_model(task, options.seconds, cache, path)
+        is_trained = clock.has(options.seconds)
+        lines = trained_model(task, options.seconds, cache, path) if is_trained else []
         for beam in (5, 1):
             for batch in TRANSLATED:
                 what = {"beam": beam, "batch": batch}
-                if clock.has(20):
+                if is_trained and clock.has(20):
                     translated.append({**what, **translate(path, lines, device, beam=beam, batch=batch)})
                 else:
                     left_out.append(what)

@@ -4,7 +4,7 @@
     python benchmarks/translate_speed.py --model runs/multi30k_en_de_luong --beam 5 --batch 64
 
 translates Multi30k's test_2016_flickr, or --source, and prints one JSON line. The time is from lines to translations,
-with the model already loaded but nothing warmed up. A batch has `--batch` sentences of similar length, so `--batch 1`
+with the model already loaded, by one line. A batch has `--batch` sentences of similar length, so `--batch 1`
 is one sentence at a time. `--against COMMAND` runs another program in turn with this one, `--runs` times each: its last
 line of output must be a JSON object with `sentences_per_second`. Machines are noisy: compare medians of runs in turn on
 the same machine.
@@ -51,6 +51,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     translator = Translator.load(options.model, device=device, precision=options.precision, shortlist=options.shortlist)
+    list(translator.translate(lines[:1]))  # loads what is loaded late
     began = time.perf_counter()
     translations = translate_in_batches(translator, lines, beam=options.beam, batch=options.batch)
     seconds = time.perf_counter() - began

@@ -133,8 +133,9 @@ class Translator:
         Several paths make an ensemble, whose mean `ensemble` names (see `engines`); the first model's configuration
         gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or, for
         products rounded to it, int8 on a CPU and bfloat16 on a GPU, which translates faster and a little differently.
-        On a CPU ONNX Runtime searches with the weights as the file has them (`nmt.decoding.runtime`). `shortlist`: a
-        file of nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
+        On a CPU ONNX Runtime searches with the weights as the file has them (`nmt.decoding.runtime`), which are read,
+        and so checked, only where its graphs are not kept. `shortlist`: a file of nmt-shortlist with the pieces that
+        may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
         vocabularies of several, or of the shortlist, are not the same; when there is no such device, or no such
