@@ -33,6 +33,7 @@ def test_a_run_that_was_interrupted_reads_on(
     assert "an epoch reads 27 pairs of " in told
     assert ": weight 0.25, 108 pairs, tagged <BT>" in told
     assert "epoch 1: 12 batches" in told
+    assert "epoch 3.00 · update 36 " in told
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
         assert train(tiny, tmp_path / "run", mixed) == 130
