@@ -202,11 +202,14 @@ class RuntimeScorer(AnyScorer):
 
     def are_kept(self, *, among: bool) -> bool:
         """Whether the graphs of all models are; `among`: those for steps over some words."""
-        for place in range(len(self.keys)):
-            name = None if (place, among) in self._graphs else self._name(place, among)
-            if name is not None and (kept := kept_graphs(name)) is not None:
-                self._graphs[place, among] = kept
-        return all((place, among) in self._graphs for place in range(len(self.keys)))
+        return all(self._at_hand(place, among) for place in range(len(self.keys)))
+
+    def _at_hand(self, place: int, among: bool) -> bool:
+        """Whether it is known what the graphs of a model are; they are looked for where it is not."""
+        name = None if (place, among) in self._graphs else self._name(place, among)
+        if name is not None and (kept := kept_graphs(name)) is not None:
+            self._graphs[place, among] = kept
+        return (place, among) in self._graphs
 
     def _name(self, place: int, among: bool) -> str | None:
         """By which the graphs of a model are kept."""
@@ -235,7 +238,7 @@ class RuntimeScorer(AnyScorer):
     def _engine(self, place: int, threads: int) -> Engine | None:
         """The engine of a model; its graphs are looked for, or made, once."""
         among = self.columns is not None
-        if not self.are_kept(among=among) and (place, among) not in self._graphs:
+        if not self._at_hand(place, among):
             self._graphs[place, among] = self._exported(place, self._name(place, among))
         try:
             graphs = self._graphs[place, among]

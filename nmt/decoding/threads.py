@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import cache
 from pathlib import Path
 from threading import Event, Lock
 from typing import TypeVar
@@ -66,6 +67,7 @@ def sharing(threads: int) -> Iterator[None]:
         _share.reset(former)
 
 
+@cache
 def _cores() -> int:
     """How many cores this process may use; those that look like two processors count once."""
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

@@ -259,9 +259,9 @@ class Writer:
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line with segments: the best, second best … hypotheses, each joined to one.
 
-        A segment that has fewer than another, as a short one, gives its last one again. They are
-        sorted by score; but where they were searched for, the best ones joined come first, whatever their score as a
-        line is, which depends on the lengths.
+        A segment that has fewer than another, as a short one, gives its last one again. They are sorted by score; but
+        where they were searched for, the best ones joined come first, whatever their score as a line is, which depends
+        on the lengths.
         """
         translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
