@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
 from nmt.cli.common import run
-from nmt.cli.options import PRECISIONS
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import TranslationOptions, Translator
-from nmt.devices import choose_device
+from nmt.devices import PRECISIONS, choose_device
 from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
+from nmt.models.model_file import load_model
 
 FIELD = "sentences_per_second"
 SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
@@ -63,7 +63,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         **_described(options),
         "threads": torch.get_num_threads(),
         "pytorch": torch.__version__,
-        "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
+        "parameters": sum(weight.numel() for weight in load_model(Path(options.model)).weights.values()),
         "sentences": len(lines),
         "seconds": round(seconds, 3),
         FIELD: round(len(lines) / seconds, 3),

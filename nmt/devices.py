@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda")
+PRECISIONS = ("float32", "bfloat16", "int8")  # of the products of a translation
 GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/dxg", "/dev/kfd")
 """Of the drivers of Linux for GPUs that PyTorch may call cuda: NVIDIA's, on boards and under Windows too, and AMD's."""
 

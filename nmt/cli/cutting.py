@@ -13,11 +13,12 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.options import END_LINKS, PRECISIONS
+from nmt.cli.options import END_LINKS
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
 from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
+from nmt.devices import PRECISIONS
 from nmt.errors import refuse
 
 MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES

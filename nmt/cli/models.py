@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.options import PRECISIONS
 from nmt.cli.outputs import Files
 from nmt.config.schema import EnsembleName
-from nmt.devices import device_name
+from nmt.devices import PRECISIONS, device_name
 from nmt.errors import UserError, collected, nothing_at
 
 if TYPE_CHECKING:

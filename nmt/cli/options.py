@@ -16,12 +16,11 @@ from typing import Any, Final, TypeVar, cast
 
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import option_name
-from nmt.devices import DEVICES
+from nmt.devices import DEVICES, PRECISIONS
 from nmt.errors import InputWarning, UserError, collected, counted
 from nmt.examples import schema_file
 
 END_LINKS: Final = "last"  # unless told otherwise
-PRECISIONS = ("float32", "bfloat16", "int8")
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
 _VALUES = ("n_best", "diversity", "alignment_step", "end_links", "split_sentences")  # more of TranslationOptions

@@ -111,12 +111,12 @@ class Search:
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses of the segments of one batch."""
         source, lengths = padded_with_end([segment.source for segment in segments])
-        scorer, continuing, ids = self.scorer, self.continuing, None
+        scorer, continuing, columns, ids = self.scorer, self.continuing, None, None
         if self.shortlist is not None:
             ways_out = [] if self.forbidden is None else self.forbidden.ways_out
             required = [segment.required + ways_out for segment in segments]
             columns = self.shortlist.columns(source, required)
-            scorer, ids = scorer.among(columns), columns.ids
+            ids = columns.ids
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids.tolist())}
                 continuing, segments = continuing[ids], [_in_columns(segment, places) for segment in segments]
@@ -135,7 +135,7 @@ class Search:
         with scorer.inference():  # of this thread
             hypotheses = search(
                 step,
-                scorer.start(source, lengths, coverage=supplement is not None),
+                scorer.start(source, lengths, coverage=supplement is not None, columns=columns),
                 self._policy(segments, limits, continuing, ids),
                 max_lengths=limits,
                 length_penalty=self.decoding.length_penalty,

@@ -19,8 +19,11 @@ Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensembl
 log-probabilities, or probabilities with -avg_raw_probs; Sockeye probabilities (linear) or logits (log_linear).
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
@@ -31,7 +34,6 @@ from nmt.errors import UserError
 
 if TYPE_CHECKING:
     from nmt.decoding.shortlist import Columns
-    from nmt.models.seq2seq import Seq2Seq
 
 Ids = Sequence[int]
 LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
@@ -46,21 +48,32 @@ class CoveringState(SearchState, Protocol):
         ...
 
 
-class AnyScorer(Protocol):
+class AnyScorer:
     """Models with equal vocabularies, at least one."""
 
-    ensemble: EnsembleName | None
-    most_batches: int  # that may be searched at once
+    most_batches = 1  # that may be searched at once
+
+    def __init__(self, models: int, ensemble: EnsembleName | None, library: Any) -> None:
+        """`library`: NumPy or PyTorch, whose arrays it has. Raises UserError for an unknown `ensemble`, and for one of
+        a single model."""
+        check_ensemble(ensemble, models)
+        self.ensemble = ensemble
+        self.together: Callable[[Sequence[Any]], Any] = partial(ENSEMBLES[ensemble or "log-probabilities"], library)
 
     @property
-    def models(self) -> "tuple[Seq2Seq, ...]":
-        """The models in PyTorch."""
-        ...
+    def lacking(self) -> Sequence[str | None]:
+        """Of each model that has no attention, the name of its score."""
+        raise NotImplementedError
 
     @property
     def without_attention(self) -> str | None:
         """That the first model of those that have no attention has none; None where all have it."""
-        ...
+        scores = self.lacking
+        for number, score in enumerate(scores, 1):
+            if score is not None:
+                which = "the model" if len(scores) == 1 else f"model {number} of the ensemble's {len(scores)}"
+                return f"{which} has no attention (model.attention.score: {score})"
+        return None
 
     @property
     def without_alignments(self) -> str | None:
@@ -68,30 +81,28 @@ class AnyScorer(Protocol):
         lacking = self.without_attention
         return f"there are no alignments: {lacking} to read them from" if lacking else None
 
-    def among(self, columns: "Columns") -> "AnyScorer":
-        """The same models over these columns, whose places are the tokens then."""
-        ...
-
     def inference(self) -> AbstractContextManager[None]:
         """The block in which the models compute."""
-        ...
+        return nullcontext()
 
-    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> Any:
+    def start(
+        self, source: Array, source_lengths: Array, *, coverage: bool = False, columns: "Columns | None" = None
+    ) -> Any:
         """Encode `source` (batch, source_length), ids with END, to a CoveringState. `coverage`: for
-        `coverage_penalty`."""
-        ...
+        `coverage_penalty`. With `columns`, tokens are places among these from here on."""
+        raise NotImplementedError
 
     def step(self, tokens: Array, state: Any, wanted: int | None = None) -> tuple[Scores, Any]:
         """The log-probabilities of what may follow `tokens` (rows,), and the next state, see `Step`."""
-        ...
+        raise NotImplementedError
 
     def forced(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
     ) -> tuple[list[float], Iterable[Array | None]]:
         """The log-probability of each target, both without END, and its weights (longest target + 1, longest source +
-        1), padding included; None unless `attention` is asked for. `stepwise`: for one pair, whose attention takes too
-        much memory for all steps at once."""
-        ...
+        1), padding included; None unless `attention` is asked for. Each source is encoded once. `stepwise`: for one
+        pair, whose attention takes too much memory for all steps at once."""
+        raise NotImplementedError
 
 
 def check_ensemble(ensemble: EnsembleName | None, models: int) -> None:
@@ -100,6 +111,37 @@ def check_ensemble(ensemble: EnsembleName | None, models: int) -> None:
         raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(get_args(EnsembleName))}")
     if ensemble is not None and models == 1:
         raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
+
+
+def distinct(sources: Sequence[Ids]) -> tuple[list[Ids], Array]:
+    """The different ones of `sources`, and the place of each among them, (sources,)."""
+    places = {source: place for place, source in enumerate(dict.fromkeys(map(tuple, sources)))}
+    return [*places], np.array([places[tuple(source)] for source in sources])
+
+
+def mean(_: Any, parts: Sequence[Any]) -> Any:
+    """The mean of arrays of one shape: one array is its own mean, and two equal ones have exactly that mean."""
+    return parts[0] if len(parts) == 1 else reduce(add, parts) / len(parts)
+
+
+def mean_of_probabilities(library: Any, parts: Sequence[Any]) -> Any:
+    """The logarithm of the mean of probabilities, from their logarithms."""
+    return reduce(library.logaddexp, parts) - math.log(len(parts))
+
+
+def mean_of_logits(library: Any, parts: Sequence[Any]) -> Any:
+    """What the mean of logits gives, from log-probabilities (…, vocabulary), which are logits too."""
+    logits = mean(library, parts)
+    logits = logits - library.amax(logits, axis=-1, keepdims=True)
+    return logits - library.log(library.exp(logits).sum(axis=-1, keepdims=True))
+
+
+ENSEMBLES: dict[EnsembleName, Callable[[Any, Sequence[Any]], Any]] = {
+    "log-probabilities": mean,
+    "probabilities": mean_of_probabilities,
+    "logits": mean_of_logits,
+}
+"""From the log-probabilities (…, vocabulary) of each model to theirs together, in NumPy or PyTorch, which is given."""
 
 
 def coverage_penalty(state: CoveringState, beta: float) -> Array:

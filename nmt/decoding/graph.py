@@ -51,6 +51,8 @@ def checked_export(model: Seq2Seq, precision: str, *, among: bool) -> Graphs | N
 
     `precision`: float32 or int8. `among`: with a step over some words.
     """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # it is little work, and in a process that was forked several would wait for ever
     try:
         graphs = export(model, among=among)
         if not _difference(graphs, model, among) < CLOSE:
@@ -61,6 +63,8 @@ def checked_export(model: Seq2Seq, precision: str, *, among: bool) -> Graphs | N
         return graphs
     except Exception:  # whatever a part of somebody's own does that cannot be traced
         return None
+    finally:
+        torch.set_num_threads(threads)
 
 
 def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
@@ -237,9 +241,9 @@ def _difference(graphs: Graphs, model: Seq2Seq, among: bool) -> float:
     rows, beam, differences = np.array([[0, 0, 0], [1, 1, 1]]), 1, []
     ids = np.arange(2 * BLOCK) % len(model.output_weight)
     columns = Columns(ids, np.zeros((2, len(ids)), dtype=np.bool_)) if among else None
-    scorer = Scorer([model]) if columns is None else Scorer([model]).among(columns)
+    scorer = Scorer([model])
     with torch.inference_mode():
-        theirs = scorer.start(source, lengths)
+        theirs = scorer.start(source, lengths, columns=columns)
         ours = engine.start(source, lengths, coverage=False, columns=columns)
         for tokens in (np.array([BEGIN, BEGIN]), pieces[:6], pieces[3:]):
             expected, theirs = scorer.step(tokens, theirs)

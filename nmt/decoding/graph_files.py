@@ -32,7 +32,7 @@ class Graphs(NamedTuple):
     step: bytes
 
 
-def graph_key(model: ModelFile) -> str:
+def graph_key(model: ModelFile, precision: str) -> str:
     """What tells the graphs of a model from others: what its file says, the weights by their checksum, and the programs
     that make the graphs."""
     small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
@@ -43,7 +43,7 @@ def graph_key(model: ModelFile) -> str:
     for pattern in ("decoding/graph*.py", "decoding/int8.py", "decoding/runtime.py", "models/*.py", "ops/*.py"):
         for file in sorted(package.glob(pattern)):
             digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return f"{digest.hexdigest()}-{precision}"
 
 
 def kept_graphs(key: str) -> Path | None:

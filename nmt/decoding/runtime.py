@@ -3,32 +3,26 @@
 It needs no PyTorch where the graphs are kept (`graph_files`); they are made from the model where they are not.
 """
 
-import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from copy import copy
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, RLock
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nmt.config.schema import EnsembleName
 from nmt.data.padding import padded_with_end
-from nmt.decoding.engines import AnyScorer, Ids, check_ensemble
+from nmt.decoding.engines import AnyScorer, Ids, distinct, mean
 from nmt.decoding.graph_files import BARRED, BLOCK, COLUMNS, MEMORY, NEXT, STEPS, Graphs, keep_graphs, kept_graphs
 from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.threads import MOST, number
-from nmt.errors import UserError
 from nmt.symbols import BEGIN
 
 if TYPE_CHECKING:
-    from nmt.decoding.scorer import Scorer
     from nmt.decoding.shortlist import Columns
-    from nmt.models.seq2seq import Seq2Seq
-
 
 WEIGHTS = "session.optimized_model_external_initializers"  # the beginning of ONNX Runtime's names of two options
 
@@ -68,13 +62,13 @@ class RuntimeState(NamedTuple):
 
     def covered(self) -> tuple[Array, Array | None]:
         """See `CoveringState`."""
-        coverage = mean([one.coverage for one in self.models if one.coverage is not None])
+        coverage = mean(np, [one.coverage for one in self.models if one.coverage is not None])
         return coverage, np.any([one.memory["mask"] for one in self.models], axis=0)
 
     @property
     def attended(self) -> Array:
         """The weights of the last step (rows, source_length), the mean of the models'."""
-        return mean([one.weights for one in self.models if one.weights is not None])
+        return mean(np, [one.weights for one in self.models if one.weights is not None])
 
 
 class Engine:
@@ -151,149 +145,92 @@ def _run(session: Any, outputs: Sequence[str], inputs: dict[str, Array]) -> dict
     return dict(zip(outputs, values, strict=True))
 
 
-class RuntimeScorer(AnyScorer):
-    """Models on the CPU. Where one of them cannot be exported, all is PyTorch's, and where somebody has been given the
-    models, who may change them.
+class CannotExportError(Exception):
+    """A model that ONNX Runtime cannot compute."""
 
-    With `precision` int8 the products of the steps are those of `int8`, except over the columns of a shortlist; what
-    reads the source is float32. It always computes with the weights as the files have them.
-    """
+
+class GraphsOfModel:
+    """Where the graphs of one model come from: those that are kept, or else what `make` makes."""
+
+    def __init__(self, key: str | None, make: Callable[[bool], Graphs | None]) -> None:
+        """`key`: what tells the graphs from others (see `graph_key`); with None they are not kept. `make` gives the
+        graphs for steps over all words, or with True over some; None where the model cannot have any."""
+        self.key, self.make = key, make
+        self._known: dict[bool, Graphs | Path] = {}
+
+    def kept(self, *, among: bool) -> Path | None:
+        return None if self.key is None else kept_graphs(self._name(among))
+
+    def engine(self, threads: int, *, among: bool) -> Engine:
+        """Raises CannotExportError, and what `make` raises."""
+        if (graphs := self._known.get(among) or self.kept(among=among)) is not None:
+            with suppress(Exception):  # what was kept may be gone since
+                engine = Engine(graphs, threads)
+                self._known[among] = graphs
+                return engine
+        if (made := self.make(among)) is None:
+            raise CannotExportError
+        kept = None if self.key is None else keep_graphs(self._name(among), partial(_sessions, made, 1))
+        self._known[among] = kept or made
+        return Engine(self._known[among], threads)
+
+    def _name(self, among: bool) -> str:
+        return f"{self.key}{'.among' if among else ''}"
+
+
+class RuntimeScorer(AnyScorer):
+    """Models on the CPU, in ONNX Runtime, as their graphs have them."""
 
     most_batches = MOST
-    columns: "Columns | None" = None
 
     def __init__(
-        self,
-        load: "Callable[[], Scorer]",
-        keys: Sequence[str | None],
-        *,
-        precision: str = "float32",
-        ensemble: EnsembleName | None = None,
+        self, graphs: Sequence[GraphsOfModel], scores: Sequence[str], *, ensemble: EnsembleName | None = None
     ) -> None:
-        """`load`: the same models in PyTorch, for which it is asked when they are needed. `keys`: what tells the graphs
-        of each from others (see `graph_key`); with None they are not kept."""
-        check_ensemble(ensemble, len(keys))
-        self.ensemble = ensemble
-        self.together = ENSEMBLES[ensemble or "log-probabilities"]
-        self.keys, self.precision = tuple(keys), precision
-        self._load, self._loaded = load, list["Scorer"]()
-        self._making, self._given = RLock(), Event()
-        self._graphs: dict[tuple[int, bool], Graphs | Path | None] = {}  # of each model; None: it cannot be exported
+        """`scores`: those of the models' attention, by their names."""
+        super().__init__(len(graphs), ensemble, np)
+        self.graphs, self._scores = tuple(graphs), tuple(scores)
+        self._making = Lock()
         self._engines: dict[tuple[int, int, bool], list[Engine]] = {}
 
-    def among(self, columns: "Columns") -> "RuntimeScorer":
-        same = copy(self)
-        same.columns = columns
-        return same
-
     @property
-    def pytorch(self) -> "Scorer":
-        """The models in PyTorch."""
-        with self._making:
-            if not self._loaded:
-                self._loaded.append(self._load())
-            scorer = self._loaded[0]
-        return scorer if self.columns is None else scorer.among(self.columns)
+    def lacking(self) -> list[str | None]:
+        some = next(iter(self._engines.values()), None) or self.engines()  # those over some words say it too
+        return [None if one.aligns else score for one, score in zip(some, self._scores, strict=True)]
 
-    @property
-    def models(self) -> "tuple[Seq2Seq, ...]":
-        self._given.set()
-        return self.pytorch.models
-
-    def are_kept(self, *, among: bool) -> bool:
-        """Whether the graphs of all models are; `among`: those for steps over some words."""
-        return all(self._at_hand(place, among) for place in range(len(self.keys)))
-
-    def _at_hand(self, place: int, among: bool) -> bool:
-        """Whether it is known what the graphs of a model are; they are looked for where it is not."""
-        name = None if (place, among) in self._graphs else self._name(place, among)
-        if name is not None and (kept := kept_graphs(name)) is not None:
-            self._graphs[place, among] = kept
-        return (place, among) in self._graphs
-
-    def _name(self, place: int, among: bool) -> str | None:
-        """By which the graphs of a model are kept."""
-        return None if self.keys[place] is None else f"{self.keys[place]}-{self.precision}{'.among' if among else ''}"
-
-    def engines(self) -> list[Engine]:
-        """One for each model, with as many threads as there are here; none where PyTorch is to compute.
-
-        Raises UserError where there is none for int8, which PyTorch does not compute here.
-        """
-        among = self.columns is not None
+    def engines(self, *, among: bool = False) -> list[Engine]:
+        """One for each model, with as many threads as there are here. Raises CannotExportError."""
         here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads
-        if self._given.is_set() and self.precision == "float32":
-            return []
         with self._making:
             if here not in self._engines:
-                made = [self._engine(place, here[1]) for place in range(len(self.keys))]
-                exported = [one for one in made if one is not None]
-                self._engines[here] = exported if len(exported) == len(made) else []
-                if self._engines[here] and not self._given.is_set():
-                    self._loaded.clear()  # PyTorch's models are not needed any more
-            if self.precision == "int8" and not self._engines[here]:
-                raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32")
+                self._engines[here] = [of_model.engine(here[1], among=among) for of_model in self.graphs]
             return self._engines[here]
 
-    def _engine(self, place: int, threads: int) -> Engine | None:
-        """The engine of a model; its graphs are looked for, or made, once."""
-        among = self.columns is not None
-        if not self._at_hand(place, among):
-            self._graphs[place, among] = self._exported(place, self._name(place, among))
-        try:
-            graphs = self._graphs[place, among]
-            return None if graphs is None else Engine(graphs, threads)
-        except Exception:  # what was kept is gone, or another ONNX Runtime wrote it
-            graphs = self._graphs[place, among] = self._exported(place, None)
-            return None if graphs is None else Engine(graphs, threads)
-
-    def _exported(self, place: int, name: str | None) -> Graphs | Path | None:
-        """The graphs of a model as its file has it, kept under this name if they can be."""
-        from nmt.decoding.graph import checked_export
-
-        scorer = self._load() if self._given.is_set() else self.pytorch
-        with self.pytorch.inference():  # which refuses to compute where threads do not work
-            graphs = checked_export(scorer.models[place], self.precision, among=self.columns is not None)
-        if graphs is None or name is None:
-            return graphs
-        return keep_graphs(name, partial(_sessions, graphs, 1)) or graphs
-
-    @property
-    def without_attention(self) -> str | None:
-        engines = self.engines()
-        return None if engines and all(one.aligns for one in engines) else self.pytorch.without_attention
-
-    def inference(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> Any:
-        if not (engines := self.engines()):
-            with self.pytorch.inference():
-                return self.pytorch.start(source, source_lengths, coverage=coverage)
-        given: dict[str, Any] = {"coverage": coverage, "columns": self.columns}
+    def start(
+        self, source: Array, source_lengths: Array, *, coverage: bool = False, columns: "Columns | None" = None
+    ) -> RuntimeState:
+        engines = self.engines(among=columns is not None)
+        given: dict[str, Any] = {"coverage": coverage, "columns": columns}
         return RuntimeState(engines, tuple(one.start(source, source_lengths, **given) for one in engines), 1)
 
-    def step(self, tokens: Array, state: Any, wanted: int | None = None) -> tuple[Scores, Any]:
-        if not isinstance(state, RuntimeState):
-            with self.pytorch.inference():
-                return self.pytorch.step(tokens, state, wanted)
-        words = state.engines[0].vocabulary if self.columns is None else len(self.columns.ids)
+    def step(self, tokens: Array, state: RuntimeState, wanted: int | None = None) -> tuple[Scores, RuntimeState]:
+        ids = state.models[0].ids
+        words = state.engines[0].vocabulary if ids is None else len(ids)
         if len(state.engines) > 1 or (wanted or 0) * BLOCK > words:
             wanted = None
         steps = [engine.step(tokens, one, wanted) for engine, one in zip(state.engines, state.models, strict=True)]
         scores, following = zip(*steps, strict=True)
-        after = RuntimeState(state.engines, following, state.beam)
+        after = state._replace(models=following)
         return scores[0] if len(steps) == 1 else Scores(self.together([one.values for one in scores])), after
 
     def forced(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
     ) -> tuple[list[float], Iterable[Array | None]]:
         """One step after the other, as in a search."""
-        if not self.engines():
-            with self.pytorch.inference():
-                return self.pytorch.forced(sources, targets, attention=attention, stepwise=stepwise)
-        (source, source_lengths), (target, lengths) = padded_with_end(sources), padded_with_end(targets)
+        different, places = distinct(sources)
+        (source, source_lengths), (target, lengths) = padded_with_end(different), padded_with_end(targets)
         state = self.start(source, source_lengths, coverage=attention)
+        if len(different) < len(sources):
+            state = state.select(places[:, None])
         totals, rows, weights = np.zeros(len(target)), np.arange(len(target)), []
         tokens = np.full(len(target), BEGIN)
         for position, following in enumerate(target.T):
@@ -302,29 +239,3 @@ class RuntimeScorer(AnyScorer):
             weights += [state.attended] if attention else []
             tokens = following
         return totals.tolist(), np.stack(weights, axis=1) if attention else [None] * len(target)
-
-
-def mean(parts: Sequence[Array]) -> Array:
-    """The mean of arrays of one shape: one array is its own mean, and two equal ones have exactly that mean."""
-    return parts[0] if len(parts) == 1 else np.sum(parts, axis=0) / np.float32(len(parts))
-
-
-def mean_of_probabilities(parts: Sequence[Array]) -> Array:
-    """The logarithm of the mean of probabilities, from their logarithms."""
-    total: Array = np.logaddexp.reduce(parts)
-    return total - np.float32(math.log(len(parts)))
-
-
-def mean_of_logits(parts: Sequence[Array]) -> Array:
-    """What the mean of logits gives, from log-probabilities (…, vocabulary), which are logits too."""
-    logits = mean(parts)
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
-ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Array]], Array]] = {
-    "log-probabilities": mean,
-    "probabilities": mean_of_probabilities,
-    "logits": mean_of_logits,
-}
-"""From the log-probabilities (…, vocabulary) of each model to theirs together."""

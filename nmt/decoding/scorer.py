@@ -5,9 +5,8 @@ It knows models and ids; it knows no search, no files and no text.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import EnsembleName
 from nmt.data.batch import make_batch, pad_with_end
-from nmt.decoding.engines import AnyScorer, Ids, check_ensemble
+from nmt.decoding.engines import AnyScorer, Ids, distinct, mean
 from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.shortlist import Columns
 from nmt.decoding.threads import share
@@ -29,7 +28,6 @@ from nmt.ops.computing import computing, fused
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
 
-ROUNDED = {"bfloat16": torch.bfloat16}  # what large products are rounded to
 FEW_ROWS = 10  # on a CPU; with more, the search chooses among all tokens faster than PyTorch
 
 
@@ -37,7 +35,7 @@ class ScorerState(NamedTuple):
     """Where a batch of hypotheses stands in each model."""
 
     models: tuple[SearchState, ...]
-    columns: tuple[Tensor, Tensor] | None  # the ids and the barred places of `Columns`; None: no shortlist
+    columns: tuple[Tensor, ...] | None  # the ids and the barred places of `Columns`; None: no shortlist
     beam: int  # hypotheses of a sentence
     device: torch.device
 
@@ -52,62 +50,47 @@ class ScorerState(NamedTuple):
     def covered(self) -> tuple[Array, Array | None]:
         """See `CoveringState`."""
         summed = [one.decoder.past.coverage for one in self.models]
-        coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
+        coverage = mean(torch, [one for one in summed if one is not None])  # all models, see `Scorer.start`
         read = [one.memory.mask for one in self.models if one.memory.mask is not None]
         is_padded = len(read) == len(self.models)  # a model without a mask reads every token
         return coverage.cpu().numpy(), torch.stack(read).any(dim=0).cpu().numpy() if is_padded else None
 
 
 class Scorer(AnyScorer):
-    """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these.
+    """Models on one device, in PyTorch. With columns, tokens are places among these.
 
     With the `precision` bfloat16 large products are rounded to it. `ensemble` names the mean of several, a key of
-    ENSEMBLES. Raises UserError for an unknown one, and for one model.
+    ENSEMBLES.
     """
 
-    most_batches = 1  # several would read the same weights, each for itself
-    columns: Columns | None = None
-
     def __init__(
-        self, models: Iterable[Seq2Seq], *, precision: str = "float32", ensemble: EnsembleName | None = None
+        self,
+        models: Iterable[Seq2Seq],
+        *,
+        precision: torch.dtype = torch.float32,
+        ensemble: EnsembleName | None = None,
     ) -> None:
-        self._models = tuple(models)
-        self.precision = ROUNDED.get(precision, torch.float32)
-        self.ensemble = ensemble
-        check_ensemble(ensemble, len(self.models))
-        self.together = ENSEMBLES[ensemble or "log-probabilities"]
+        self.models = tuple(models)
+        self.precision = precision
+        super().__init__(len(self.models), ensemble, torch)
         self._process = os.getpid()
 
     @property
-    def models(self) -> tuple[Seq2Seq, ...]:
-        return self._models
+    def lacking(self) -> list[str | None]:
+        scores = [model.decoder.attention.score for model in self.models]
+        names = [next((name for name, kind in SCORES.items() if isinstance(score, kind)), "") for score in scores]
+        return [None if score.aligns else name for score, name in zip(scores, names, strict=True)]
 
-    def among(self, columns: Columns) -> "Scorer":
-        same = copy(self)
-        same.columns = columns
-        return same
-
-    @property
-    def without_attention(self) -> str | None:
-        for number, model in enumerate(self.models, 1):
-            score = model.decoder.attention.score
-            if not score.aligns:
-                which = "the model" if len(self.models) == 1 else f"model {number} of the ensemble's {len(self.models)}"
-                name = next(name for name, kind in SCORES.items() if isinstance(score, kind))
-                return f"{which} has no attention (model.attention.score: {name})"
-        return None
-
-    def start(self, source: Array, source_lengths: Array, *, coverage: bool = False) -> ScorerState:
+    def start(
+        self, source: Array, source_lengths: Array, *, coverage: bool = False, columns: Columns | None = None
+    ) -> ScorerState:
         device = next((weight.device for weight in self.models[0].parameters()), torch.device("cpu"))
         given = [torch.as_tensor(part, device=device) for part in (source, source_lengths)]
         states = [model.start(*given) for model in self.models]
         if coverage:
             states = [_with_coverage(state) for state in states]
-        columns = None
-        if self.columns is not None:
-            ids, barred = (torch.from_numpy(part).to(device) for part in self.columns)
-            columns = ids, barred
-        return ScorerState(tuple(states), columns, 1, device)
+        among = None if columns is None else tuple(torch.from_numpy(part).to(device) for part in columns)
+        return ScorerState(tuple(states), among, 1, device)
 
     def step(self, tokens: Array, state: ScorerState, wanted: int | None = None) -> tuple[Scores, ScorerState]:
         """With columns c, the softmax is over those of the sentence (z: a model's logits), and the others have -inf:
@@ -118,7 +101,7 @@ class Scorer(AnyScorer):
         if state.columns is None:
             steps = [model.step(there, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
-            steps = list(self._steps_among(*state.columns, there, state))
+            steps = list(self._steps_among(state.columns, there, state))
         of_models, following = zip(*steps, strict=True)
         values = self.together(of_models)
         after = ScorerState(following, *state[1:])
@@ -127,8 +110,9 @@ class Scorer(AnyScorer):
         return listed or Scores(values.cpu().numpy()), after
 
     def _steps_among(
-        self, ids: Tensor, barred: Tensor, tokens: Tensor, state: ScorerState
+        self, columns: tuple[Tensor, ...], tokens: Tensor, state: ScorerState
     ) -> Iterator[tuple[Tensor, SearchState]]:
+        ids, barred = columns
         for model, before in zip(self.models, state.models, strict=True):
             vectors, _, following = model.advance(ids[tokens], before)
             yield model.log_probabilities_among(ids, barred, vectors), following
@@ -136,7 +120,6 @@ class Scorer(AnyScorer):
     def forced(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool
     ) -> tuple[list[float], Iterable[Array | None]]:
-        """Each source is encoded once."""
         return (_step_by_step if stepwise else _at_once)(self, sources, targets, attention)
 
     @contextmanager
@@ -174,29 +157,6 @@ def _listed(values: Tensor, wanted: int) -> Scores | None:
     return Scores(largest[:, :wanted].cpu().numpy(), ids[:, :wanted].cpu().numpy())
 
 
-def mean(parts: Sequence[Tensor]) -> Tensor:
-    """The mean of tensors of one shape: one tensor is its own mean, and two equal ones have exactly that mean."""
-    return parts[0] if len(parts) == 1 else torch.stack(tuple(parts)).sum(dim=0) / len(parts)
-
-
-def mean_of_probabilities(parts: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the mean of probabilities, from their logarithms."""
-    return torch.stack(tuple(parts)).logsumexp(dim=0) - math.log(len(parts))
-
-
-def mean_of_logits(parts: Sequence[Tensor]) -> Tensor:
-    """What the mean of logits gives, from log-probabilities (…, vocabulary), which are logits too."""
-    return mean(parts).log_softmax(dim=-1)
-
-
-ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Tensor]], Tensor]] = {
-    "log-probabilities": mean,
-    "probabilities": mean_of_probabilities,
-    "logits": mean_of_logits,
-}
-"""From the log-probabilities (…, vocabulary) of each model to theirs together."""
-
-
 def _with_coverage(state: SearchState) -> SearchState:
     """The state before the first step, which sums up the weights of all steps whether or not the score needs it."""
     nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
@@ -209,9 +169,9 @@ def _at_once(
 ) -> tuple[list[float], Iterable[Array | None]]:
     """The log-probability of each pair, and its weights."""
     device = scorer.models[0].output_weight.device
-    places = {source: place for place, source in enumerate(dict.fromkeys(map(tuple, sources)))}
-    source, source_lengths = (part.to(device) for part in pad_with_end([*places]))
-    rows = None if len(places) == len(sources) else torch.tensor([places[tuple(one)] for one in sources], device=device)
+    different, places = distinct(sources)
+    source, source_lengths = (part.to(device) for part in pad_with_end(different))
+    rows = None if len(different) == len(sources) else torch.from_numpy(places).to(device)
     batch = make_batch(sources, targets, np.arange(len(sources))).to(device)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
     vectors, weights = [], []
@@ -230,7 +190,7 @@ def _at_once(
         )
         chosen.append(log_probabilities.gather(1, tokens[some]).squeeze(1))
     sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
-    return sums, mean(weights).cpu().numpy() if attention else [None] * len(sums)
+    return sums, mean(torch, weights).cpu().numpy() if attention else [None] * len(sums)
 
 
 def _step_by_step(
@@ -242,5 +202,5 @@ def _step_by_step(
     total, rows = 0.0, []
     for token, of_models in zip(pair.target[0, 1:].tolist(), steps, strict=True):
         total += float(scorer.together([log_probabilities for log_probabilities, _ in of_models])[token])
-        rows += [mean([weights for _, weights in of_models]).cpu()] if attention else []
+        rows += [mean(torch, [weights for _, weights in of_models]).cpu()] if attention else []
     return [total], [torch.stack(rows).numpy() if attention else None]

@@ -18,10 +18,10 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.engines import AnyScorer, check_ensemble
-from nmt.decoding.graph_files import graph_key
+from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
-from nmt.decoding.runtime import RuntimeScorer
+from nmt.decoding.runtime import CannotExportError, GraphsOfModel, RuntimeScorer
 from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
 from nmt.decoding.text.lines import check_text, chunks, chunks_with
@@ -29,6 +29,7 @@ from nmt.decoding.text.protect import Protection, Sight
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
+from nmt.devices import PRECISIONS
 from nmt.errors import UserError, collected, refuse
 from nmt.models.model_file import ModelFile, load_head, load_model, longest_trained, model_path, rebuild
 from nmt.text_form import TextForm, source_form
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
-WORTH_EXPORTING = 100_000  # weights; fewer are a toy's, which PyTorch has translated with before it is exported
+WORTH_EXPORTING = 400_000  # bytes of a file; what is smaller, PyTorch has translated before it is exported
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
@@ -160,8 +161,16 @@ class Translator:
             from nmt.decoding.shortlist import load_shortlist
 
             listed = load_shortlist(Path(shortlist), first.vocabularies)
+        files = _Files(
+            [one.path.absolute() for one in loaded],
+            [*(one.file.digest for one in loaded), None if listed is None else listed.digest],
+            precision,
+            None if shortlist is None else Path(shortlist).absolute(),
+            ensemble,
+        )
+        runtime = _runtime_scorer(loaded, files) if usable == "cpu" else None
         translator = cls(
-            _loaded_scorer(loaded, usable, precision, ensemble, among=listed is not None),
+            runtime or _pytorch_scorer(files, usable),
             first.vocabularies,
             decoding=first.file.config.decoding,
             device=usable,
@@ -171,13 +180,7 @@ class Translator:
             longest_trained=min(longest_trained(one.file) for one in loaded),
             source_form=source_form(first.file.training),
         )
-        translator._files = _Files(
-            [one.path.absolute() for one in loaded],
-            [*(one.file.digest for one in loaded), None if listed is None else listed.digest],
-            precision,
-            None if shortlist is None else Path(shortlist).absolute(),
-            ensemble,
-        )
+        translator._files = files
         return translator
 
     @cached_property
@@ -193,7 +196,16 @@ class Translator:
 
     @property
     def models(self) -> "tuple[Seq2Seq, ...]":
-        return self.scorer.models
+        """The models in PyTorch, which compute from here on, as whoever has them may change them.
+
+        Raises UserError for int8, in which PyTorch does not compute.
+        """
+        if isinstance(self.scorer, RuntimeScorer):
+            assert self._files is not None
+            if self._files.precision == "int8":
+                raise UserError("precision int8: PyTorch does not compute so; load the translator in float32")
+            self.scorer = _pytorch_scorer(self._files, self.device)
+        return self.scorer.models  # type: ignore[attr-defined]
 
     def check(self, options: TranslationOptions, *, constraints: bool = False) -> None:
         """Raise UserError for options that `translate` would refuse, whatever the lines; `constraints`: with some.
@@ -401,8 +413,8 @@ def _usable(device: "torch.device | str") -> str:
 
 
 def _check_precision(precision: str, device: str) -> None:
-    if precision not in ("float32", "bfloat16", "int8"):
-        raise UserError(f"precision {precision}: unknown; choose one of float32, bfloat16, int8")
+    if precision not in PRECISIONS:
+        raise UserError(f"precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}")
     if precision == "int8" and device != "cpu":
         raise UserError("precision int8: is for the CPU; choose bfloat16 or float32 on a GPU")
     if precision == "bfloat16" and device == "cpu":
@@ -430,41 +442,56 @@ def _unfit(path: Path, error: Exception) -> UserError:
     return UserError(f"{path}: damaged: its parts do not fit together ({reason})")
 
 
-def _loaded_scorer(
-    loaded: Sequence[_Loaded], device: str, precision: str, ensemble: EnsembleName | None, *, among: bool
-) -> AnyScorer:
-    """ONNX Runtime's, where it can compute so and its graphs are kept or are worth making; else PyTorch's.
+def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer | None:
+    """The models in ONNX Runtime, where it can compute so and its graphs are kept or are worth making; else None."""
+    graphs = [
+        GraphsOfModel(graph_key(one.file, files.precision), partial(_exported, one, files.precision)) for one in loaded
+    ]
+    among = files.shortlist is not None
+    must = files.precision == "int8"
+    is_worth = must or max(one.path.stat().st_size for one in loaded) >= WORTH_EXPORTING
+    if not is_worth and not all(one.kept(among=among) for one in graphs):
+        return None
+    scores = [one.file.config.model.attention.score for one in loaded]
+    scorer = RuntimeScorer(graphs, scores, ensemble=files.ensemble)
+    try:
+        scorer.engines(among=among)
+    except CannotExportError:
+        if must:
+            raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32") from None
+        return None
+    return scorer
 
-    `among`: it is to search over the columns of a shortlist.
-    """
-    load = partial(_pytorch_scorer, loaded, device, precision, ensemble)
-    if device != "cpu":
-        return load()
-    scorer = RuntimeScorer(load, [graph_key(one.file) for one in loaded], precision=precision, ensemble=ensemble)
-    if scorer.are_kept(among=among):
-        return scorer
-    sizes = (
-        weight.numel() for weight in scorer.pytorch.models[0].parameters()
-    )  # which also finds what is wrong with files
-    return scorer if precision == "int8" or sum(sizes) >= WORTH_EXPORTING else scorer.pytorch
+
+def _exported(one: _Loaded, precision: str, among: bool) -> Graphs | None:
+    """The graphs of a model, made of its file."""
+    from nmt.decoding.graph import checked_export
+
+    return checked_export(_network(one.path, one.file.digest), precision, among=among)
 
 
-def _pytorch_scorer(loaded: Sequence[_Loaded], device: str, precision: str, ensemble: EnsembleName | None) -> "Scorer":
+def _pytorch_scorer(files: _Files, device: str) -> "Scorer":
     """The models in PyTorch. Raises UserError for each that is damaged, or has changed since."""
+    import torch
+
     from nmt.decoding.scorer import Scorer
 
     models, problems = [], list[str]()
-    for path, head, _ in loaded:
+    for path, digest in zip(files.models, files.digests, strict=False):
         with collected(problems):
-            file = load_model(path)
-            if file.digest != head.digest:
-                raise UserError(f"{path}: has another content than when it was loaded first; start again")
-            try:
-                models.append(rebuild(file).to(device))
-            except (KeyError, ValueError, UserError) as error:
-                raise _unfit(path, error) from error
+            models.append(_network(path, digest).to(device))
     refuse(problems)
-    return Scorer(models, precision=precision, ensemble=ensemble)
+    return Scorer(models, precision=getattr(torch, files.precision), ensemble=files.ensemble)
+
+
+def _network(path: Path, digest: str | None) -> "Seq2Seq":
+    file = load_model(path)
+    if file.digest != digest:
+        raise UserError(f"{path}: has another content than when it was loaded first; start again")
+    try:
+        return rebuild(file)
+    except (KeyError, ValueError, UserError) as error:
+        raise _unfit(path, error) from error
 
 
 def _loaded_again(

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding import forced
+from nmt.decoding.engines import ENSEMBLES
 from nmt.decoding.forced import forced_decoding
-from nmt.decoding.scorer import ENSEMBLES, Scorer
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.shortlist import Columns
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -182,11 +183,11 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     models = [of_size(vocabularies, "bahdanau"), of_size(vocabularies, "luong")]
     ids = torch.tensor([0, 1, 2, 3, 7, 11, 13])
     barred = torch.tensor([[True, False, True, False, False, True, False], [True] * 3 + [False] * 4])
-    scorer = Scorer(models, ensemble=ensemble).among(Columns(ids.numpy(), barred.numpy()))
+    scorer, columns = Scorer(models, ensemble=ensemble), Columns(ids.numpy(), barred.numpy())
     source, lengths = torch.tensor([[5, 7, 9, END], [6, END, 0, 0]]), torch.tensor([4, 2])
     words = torch.tensor([4, 6])  # as columns, of tokens 7 and 13
     with scorer.inference():
-        (values, _), _ = scorer.step(words.numpy(), scorer.start(source, lengths))
+        (values, _), _ = scorer.step(words.numpy(), scorer.start(source, lengths, columns=columns))
         logits = []
         for model in models:
             vectors, *_ = model.advance(ids[words], model.start(source, lengths))

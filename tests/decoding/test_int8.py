@@ -10,11 +10,9 @@ from onnx import helper, numpy_helper
 
 from nmt.decoding.graph import export
 from nmt.decoding.int8 import in_int8
-from nmt.decoding.runtime import Engine, RuntimeScorer
-from nmt.decoding.scorer import Scorer
-from nmt.errors import UserError
+from nmt.decoding.runtime import Engine
 from nmt.symbols import BEGIN
-from tests.decoding.test_runtime import LENGTHS, MODELS, SOURCE, FirstWords, hypotheses, made
+from tests.decoding.test_runtime import LENGTHS, MODELS, SOURCE, hypotheses, made, runtime_of
 
 GENERATOR = np.random.default_rng(2)
 INPUTS = GENERATOR.normal(size=(2, 5, 11)).astype(np.float32)
@@ -99,16 +97,9 @@ def test_every_step_is_near_the_model_s(name: str) -> None:
 @pytest.mark.parametrize("name", ["luong, general", "bahdanau, additive"])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_line_alone_is_translated_as_in_a_batch(name: str, beam_size: int) -> None:
-    scorer = RuntimeScorer(lambda: Scorer([made(name)]), [None], precision="int8")
+    scorer = runtime_of(made(name), precision="int8")
     together = hypotheses(scorer, {"beam_size": beam_size})
     for place, best in enumerate(together):
         (alone,) = hypotheses(scorer, {"beam_size": beam_size}, [place])
         assert [one.tokens for one in alone] == [one.tokens for one in best]
         assert [one.score for one in alone] == pytest.approx([one.score for one in best], abs=1e-4)
-
-
-def test_what_cannot_be_exported_is_refused() -> None:
-    model = made("bahdanau, cosine")
-    model.decoder.attention.score = FirstWords(12, 12)
-    with pytest.raises(UserError, match="int8: ONNX Runtime cannot compute this model; choose float32"):
-        hypotheses(RuntimeScorer(lambda: Scorer([model]), [None], precision="int8"), {"beam_size": 2})

@@ -50,7 +50,7 @@ def test_a_copy_translates_the_same(model: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir("/")
     copy = copied(translator)
     assert translated(copy) == translated(translator) != translated(Translator.load(model, precision="int8"))
-    assert copied(copy).models[0] is not copy.models[0]
+    assert copied(copy).scorer is not copy.scorer
 
 
 def test_an_ensemble_with_a_shortlist(model: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,19 @@ from nmt.cli import translate as command
 from nmt.config.schema import DecodingConfig, EnsembleName, ModelConfig
 from nmt.decoding import graph, graph_files, runtime, translator
 from nmt.decoding.batched_search import Search
+from nmt.decoding.engines import AnyScorer
 from nmt.decoding.graph import export
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.runtime import Engine, RuntimeScorer
+from nmt.decoding.runtime import CannotExportError, Engine, GraphsOfModel, RuntimeScorer
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.shortlist import Shortlist, save_shortlist, train_shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import sharing
 from nmt.decoding.translator import Translator
+from nmt.errors import UserError
 from nmt.models.memory import Past
-from nmt.models.scores import SCORES, DotScore
+from nmt.models.scores import DotScore
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
 from tests.random_model import SENTENCES, save_random_model, text
@@ -146,8 +147,18 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
+def runtime_of(
+    *models: Seq2Seq, key: str | None = None, precision: str = "float32", ensemble: EnsembleName | None = None
+) -> RuntimeScorer:
+    graphs = [
+        GraphsOfModel(key, lambda among, model=model: graph.checked_export(model, precision, among=among))
+        for model in models
+    ]
+    return RuntimeScorer(graphs, ["dot"] * len(models), ensemble=ensemble)
+
+
 def hypotheses(
-    scorer: Scorer,
+    scorer: AnyScorer,
     options: dict[str, Any],
     places: Sequence[int] = range(len(SOURCE)),
     shortlist: Shortlist | None = None,
@@ -163,7 +174,7 @@ def hypotheses(
 def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dict[str, Any]) -> None:
     names = ["bahdanau, additive", "bahdanau of the paper, coverage"][: 1 if ensemble is None else 2]
     models = [made(name) for name in names]
-    found = hypotheses(RuntimeScorer(lambda: Scorer(models), [None] * len(models), ensemble=ensemble), options)
+    found = hypotheses(runtime_of(*models, ensemble=ensemble), options)
     expected = hypotheses(Scorer(models, ensemble=ensemble), options)
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
@@ -181,7 +192,7 @@ def test_a_shortlist_is_searched_as_by_pytorch(options: dict[str, Any], precisio
     """With columns that only some of the sentences may use, and sentences that leave."""
     models = [made(name) for name in ("bahdanau, additive", "luong, general")]
     for together in (models[:1], models):
-        scorer = RuntimeScorer(partial(Scorer, together), [None] * len(together), precision=precision)
+        scorer = runtime_of(*together, precision=precision)
         found = hypotheses(scorer, options, shortlist=SHORTLIST)
         expected = hypotheses(Scorer(together), options, shortlist=SHORTLIST)
         assert len({len(best[0].tokens) for best in expected}) > 1
@@ -200,15 +211,11 @@ class FirstWords(DotScore):
         return scores + torch.tensor([float(place) for place in range(int(keys.size(1)))])
 
 
-def test_what_cannot_be_exported_is_searched_by_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SCORES, "first_words", FirstWords)
-    monkeypatch.setitem(MODELS, "own", {"decoder": {"type": "luong", "hidden_size": 12}, "attention": {"score": "dot"}})
-    model = made("own")
+def test_what_no_graph_can_have_is_not_exported() -> None:
+    model = made("bahdanau, cosine")
     model.decoder.attention.score = FirstWords(12, 12)
-    scorer = RuntimeScorer(lambda: Scorer([model]), [None])
-    found = hypotheses(scorer, {"beam_size": 2})
-    assert scorer.engines() == []
-    assert found == hypotheses(Scorer([model]), {"beam_size": 2})
+    with pytest.raises(CannotExportError):
+        runtime_of(model).engines()
 
 
 @pytest.fixture
@@ -220,19 +227,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_graphs_are_kept_and_made_again_where_they_are_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, exported = made("luong, general"), []
     monkeypatch.setattr(graph, "export", lambda model, among: exported.append(model) or export(model))
-    expected = hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2})
+    expected = hypotheses(runtime_of(model, key="one"), {"beam_size": 2})
     kept = next(cache.glob("*/step.weights"))
-    assert hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}) == expected
+    assert hypotheses(runtime_of(model, key="one"), {"beam_size": 2}) == expected
     assert len(exported) == 1
     content = bytearray(kept.read_bytes())
     content[-100] ^= 1
     kept.write_bytes(content)
-    again = RuntimeScorer(lambda: Scorer([model]), ["one"])
+    again = runtime_of(model, key="one")
     for threads in (1, 2):
         with sharing(threads):
             assert hypotheses(again, {"beam_size": 2}) == expected
         assert len(exported) == 2
-    hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general", seed=4)]), ["other"]), {"beam_size": 2})
+    hypotheses(runtime_of(made("luong, general", seed=4), key="other"), {"beam_size": 2})
     assert len(exported) == 3
     assert len(list(cache.iterdir())) == 2
 
@@ -241,7 +248,7 @@ def test_only_the_last_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(graph_files, "MOST_KEPT", 1)
     model = made("luong, general")
     for key in ("one", "other"):
-        RuntimeScorer(lambda: Scorer([model]), [key]).engines()
+        runtime_of(model, key=key).engines()
     assert [folder.name.partition("-")[0] for folder in cache.iterdir()] == ["other"]
 
 
@@ -255,7 +262,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> list[Seq2Seq]:
 
 def test_where_nothing_can_be_kept_it_is_made_once(cache: Path, exported: list[Seq2Seq]) -> None:
     cache.parent.write_text("no folder")
-    scorer = RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"])
+    scorer = runtime_of(made("luong, general"), key="one")
     for threads in (1, 2):
         with sharing(threads):
             assert len(scorer.engines()) == 1
@@ -265,9 +272,9 @@ def test_where_nothing_can_be_kept_it_is_made_once(cache: Path, exported: list[S
 def test_graphs_that_are_gone_are_made_again(cache: Path, exported: list[Seq2Seq]) -> None:
     """Another process may remove them while this one begins."""
     model = made("luong, general")
-    expected = hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2})
-    late = RuntimeScorer(lambda: Scorer([model]), ["one"])
-    assert late.are_kept(among=False)
+    expected = hypotheses(runtime_of(model, key="one"), {"beam_size": 2})
+    late = runtime_of(model, key="one")
+    assert late.graphs[0].kept(among=False)
     shutil.rmtree(cache)
     assert hypotheses(late, {"beam_size": 2}) == expected
     assert len(exported) == 2
@@ -279,20 +286,48 @@ def test_graphs_for_shortlists_and_those_for_all_words_stay_beside_each_other(
     model = made("luong, general")
     for _ in range(2):
         for shortlist in (SHORTLIST, None):
-            hypotheses(RuntimeScorer(lambda: Scorer([model]), ["one"]), {"beam_size": 2}, shortlist=shortlist)
+            hypotheses(runtime_of(model, key="one"), {"beam_size": 2}, shortlist=shortlist)
     assert len(exported) == 2
     assert len(list(cache.iterdir())) == 2
 
 
-def test_models_that_somebody_was_given_are_searched_as_they_are(cache: Path) -> None:
-    """They may have been changed; nothing of it is kept for others."""
-    before = hypotheses(Scorer([made("luong, general")]), {"beam_size": 2})
-    scorer = RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"])
-    scorer.models[0].output_weight.data *= 0.2
-    changed = hypotheses(scorer, {"beam_size": 2})
-    assert changed == hypotheses(Scorer(scorer.models), {"beam_size": 2}) != before
-    after = hypotheses(RuntimeScorer(lambda: Scorer([made("luong, general")]), ["one"]), {"beam_size": 2})
-    assert [[one.tokens for one in best] for best in after] == [[one.tokens for one in best] for best in before]
+def test_a_translator_of_files_computes_as_it_can(
+    tmp_path: Path, cache: Path, exported: list[Seq2Seq], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By ONNX Runtime if it is worth it, or done already; by PyTorch what cannot be exported; and, in PyTorch, models
+    that somebody was given, who may have changed them, of which nothing is kept for others."""
+    path = save_random_model(tmp_path / "model.safetensors")
+    assert isinstance(Translator.load(path).scorer, Scorer)
+    monkeypatch.setattr(translator, "WORTH_EXPORTING", 1)
+    loaded = Translator.load(path)
+    assert isinstance(loaded.scorer, RuntimeScorer)
+    monkeypatch.setattr(translator, "WORTH_EXPORTING", 10**9)
+    before = [best.text for best, *_ in loaded.translate(SENTENCES)]
+    loaded.models[0].output_weight.data *= -1
+    assert [best.text for best, *_ in loaded.translate(SENTENCES)] != before
+    assert [best.text for best, *_ in Translator.load(path).translate(SENTENCES)] == before
+    assert len(exported) == 1
+    with pytest.raises(UserError, match="int8: PyTorch does not compute so"):
+        Translator.load(path, precision="int8").models  # noqa: B018
+
+    shutil.rmtree(cache)
+    monkeypatch.setattr(graph, "export", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(translator, "WORTH_EXPORTING", 1)
+    assert isinstance(Translator.load(path).scorer, Scorer)
+    with pytest.raises(UserError, match="int8: ONNX Runtime cannot compute this model; choose float32"):
+        Translator.load(path, precision="int8")
+
+
+def test_each_source_is_encoded_once_for_all_its_targets() -> None:
+    model, sources = made("bahdanau, additive"), [[4, 5, 6], [7, 8], [4, 5, 6], [4, 5, 6]]
+    targets = [[9, 10], [11], [12, 13, 14], []]
+    found, weights = runtime_of(model).forced(sources, targets, attention=True, stepwise=False)
+    with torch.inference_mode():
+        expected, theirs = Scorer([model]).forced(sources, targets, attention=True, stepwise=False)
+    assert found == pytest.approx(expected, abs=1e-4)
+    for ours, other, source, target in zip(weights, theirs, sources, targets, strict=True):
+        shape = slice(len(target) + 1), slice(len(source) + 1)
+        np.testing.assert_allclose(ours[shape], other[shape], atol=1e-4)
 
 
 WITHOUT_PYTORCH = """

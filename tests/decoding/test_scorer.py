@@ -57,7 +57,7 @@ def test_the_best_tokens_are_listed_where_no_two_are_equal(
 
 def test_in_bfloat16_log_probabilities_are_near() -> None:
     model, found = network("conditional_gru", source_size=11, target_size=13).float(), []
-    for precision in ("float32", "bfloat16"):
+    for precision in (torch.float32, torch.bfloat16):
         scorer = Scorer([model], precision=precision)
         with scorer.inference():
             state = scorer.start(torch.tensor([[4, 7, END], [5, END, PAD]]), torch.tensor([3, 2]))

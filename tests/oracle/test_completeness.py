@@ -12,7 +12,7 @@ import pytest
 from nmt.config.allowed import whole_schema
 from nmt.config.contradictions import contradictions
 from nmt.config.schema import AlignmentStep, Config, DecodingConfig
-from nmt.decoding.scorer import ENSEMBLES
+from nmt.decoding.engines import ENSEMBLES
 from nmt.models.cells import CELLS
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoders import DECODERS
