@@ -6,7 +6,8 @@ layer of the encoder, a loop over time, has operators of ONNX's own in its place
     encoder: source (sentences, source_length), source_lengths (sentences,) → the tensors of the first state
     step:    tokens (rows,), wanted (), and the state → log_probabilities (rows, vocabulary); the `wanted` largest of
              each row, scores and ids (rows, wanted), of equal ones those with the smaller ids; weights (rows,
-             source_length) where the model has attention; the tensors of the next state, NEXT before their names
+             source_length) where the model has attention; the tensors of the next state that have one row a
+             hypothesis, NEXT before their names
 
 `step` may instead be over some words: it then also reads columns (columns,), their ids, and barred (sentences,
 columns), True where a sentence may not use one, and has columns in place of the vocabulary.
@@ -79,6 +80,7 @@ def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
         model.encoder.__class__ = _ExportedEncoder
         state = model.start(source, lengths)
         names = [name for name, _ in named(state)]
+        carried = [name for name in names if name not in (*MEMORY, STEPS)]
         start = _Called(model, lambda *inputs: _tensors(model.start(*inputs)))
         encoder = _traced(start, {"source": source, "source_lengths": lengths}, names)
         state = state.select(torch.arange(3).repeat_interleave(2).view(3, 2))
@@ -91,13 +93,14 @@ def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
             else:
                 log_probabilities = model.log_probabilities(vectors)
             attended = [weights] if aligns else []
-            return log_probabilities, *_largest(log_probabilities, wanted), *attended, *_tensors(after)
+            following = (part for name, part in named(after) if name in carried)
+            return log_probabilities, *_largest(log_probabilities, wanted), *attended, *following
 
         some = {COLUMNS: torch.full((BLOCK,), 3), BARRED: torch.zeros(3, BLOCK, dtype=torch.bool)}
         words = some if among else {}
         inputs = {"tokens": torch.full((6,), 3), "wanted": torch.tensor(1), **words, **dict(named(state))}
         outputs = ["log_probabilities", "scores", "ids", *(["weights"] if aligns else [])]
-        outputs += [NEXT + name for name in names]
+        outputs += [NEXT + name for name in carried]
         return Graphs(encoder, _traced(_Called(model, step), inputs, outputs))
 
 

@@ -82,7 +82,7 @@ class Engine:
         self.vocabulary, self.aligns = outputs["log_probabilities"][1], "weights" in outputs
         self.first = [output.name for output in self.encoder.get_outputs()]
         self.reads = {one.name for one in self.stepper.get_inputs()}
-        self.carried = [name for name in outputs if _is_carried(name)]
+        self.carried = [name for name in outputs if name.startswith(NEXT)]
 
     def start(self, source: Array, lengths: Array, *, coverage: bool, columns: "Columns | None" = None) -> ModelState:
         """The state before the first token of each sentence; `columns`: for a step over some words."""
@@ -128,10 +128,6 @@ def _sessions(graphs: Graphs | Path, threads: int, save: Path | None = None) -> 
         source = str(graphs / f"{name}.onnx") if isinstance(graphs, Path) else getattr(graphs, name)
         sessions.append(onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"]))
     return sessions
-
-
-def _is_carried(name: str) -> bool:
-    return name.startswith(NEXT) and name.removeprefix(NEXT) not in (*MEMORY, STEPS)
 
 
 def _run(session: Any, outputs: Sequence[str], inputs: dict[str, Array]) -> dict[str, Array]:
