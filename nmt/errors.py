@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
+LEFT_OUT = ("jinja2", "onnx", "sacrebleu", "tensorboard", "torch")  # by nmt-runtime, of what nmt-toolkit needs
 _MOST_LINES = 20  # in messages; a file of another kind has a mistake in every line
 _MOST_NAMES = 1_000  # of a folder among which the nearest is looked for
 
@@ -87,6 +88,20 @@ def nothing_at(path: Path, what: str = "no such file", *, endings: tuple[str, ..
     name = nearest(missing.name, names)
     folder = "" if missing == path else f"; there is no folder {missing}"
     return f"{path}: {what}{folder}" + (f"; nearest: {missing.with_name(name)}" if name else "")
+
+
+@contextmanager
+def needing_toolkit() -> Iterator[None]:
+    """Turn the import of what nmt-runtime leaves out, in the block or the decorated function, into a UserError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in LEFT_OUT:
+            raise
+        raise UserError(
+            f"{error.name} is not installed, and this needs it: install nmt-toolkit in place of nmt-runtime, or, to "
+            "translate on a CPU, give an export, which nmt-export writes where nmt-toolkit is installed"
+        ) from error
 
 
 @contextmanager

@@ -107,9 +107,7 @@ class TensorFile:
         """The same of a file of whole numbers, in NumPy. Raises DamagedFile like `read`, and for other numbers."""
         if others := [name for name, declared in self.tensors.items() if "int" not in declared.type]:
             raise DamagedFile(f"{self.path}: damaged: its {others[0][:100]} are not whole numbers")
-        contents = {name: self.content(name) for name in self.tensors}
-        self._check({name: memoryview(content) for name, content in contents.items()})
-        arrays = {}
+        contents, arrays = self.contents(), {}
         for name, (type_, shape) in self.tensors.items():
             try:
                 arrays[name] = np.frombuffer(contents[name], dtype=type_).astype(np.int64).reshape(shape)
@@ -120,6 +118,12 @@ class TensorFile:
     def _check(self, values: Mapping[str, memoryview]) -> None:
         if self.digest != _digest(self.tensors, values, self.texts):
             raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
+
+    def contents(self) -> dict[str, bytes]:
+        """The bytes of the tensors by name. Raises DamagedFile like `read`."""
+        contents = {name: self.content(name) for name in self.tensors}
+        self._check({name: memoryview(content) for name, content in contents.items()})
+        return contents
 
     def content(self, name: str) -> bytes:
         """The bytes of a tensor as they are in the file, whether or not they were written so."""

@@ -44,6 +44,7 @@ COMMANDS = {
     "nmt-serve": Command("serve", "answer requests over HTTP, and show a page"),
     "nmt-shortlist": Command("shortlist", "learn which words may translate which, to be faster"),
     "nmt-info": Command("info", "tell what a model is, and what of a text it lacks"),
+    "nmt-export": Command("export", "write a model for use without PyTorch"),
     "nmt-average": Command("average", "average the weights of several models"),
     "nmt-synthetic": Command("synthetic", "write the small corpus that the demo learns from"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
-from nmt.errors import InputWarning, ToldElsewhere, UserError
+from nmt.errors import InputWarning, ToldElsewhere, UserError, needing_toolkit
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _OPTION = re.compile(r"`(?:\w+\.)?(\w+)`")  # as `nmt.decoding.options` names it
@@ -31,7 +31,7 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
     signals.begin()
     try:
-        with signals.raised(program), _warning(program):
+        with signals.raised(program), _warning(program), needing_toolkit():
             if not several and (size := os.environ.get("WORLD_SIZE", "1")) != "1":
                 told = UserError if signals.reports() else ToldElsewhere
                 way_out = "start it without torchrun, or unset WORLD_SIZE"

@@ -47,7 +47,7 @@ def _info(options: argparse.Namespace) -> None:
     from nmt.text_form import source_form
 
     path = model_path(options.model)
-    model = load_model(path)
+    model = load_model(path, export=True)
     data, network, form = model.config.data, model.config.model, source_form(model.training)
     about = {
         "file": str(path),
@@ -58,7 +58,9 @@ def _info(options: argparse.Namespace) -> None:
         "target_language": data.target_language,
         "source_vocabulary": model.sizes[0],
         "target_vocabulary": model.sizes[1],
-        "parameters": sum(weight.numel() for weight in model.weights.values()),
+        "parameters": model.exported.parameters
+        if model.exported
+        else sum(weight.numel() for weight in model.weights.values()),
         "decoder": network.decoder.type,
         "attention": f"{network.attention.score}, {network.attention.scope}",
         "training_pairs": None if form is None else form.counts["lines"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt.cli.outputs import Files
 from nmt.config.schema import EnsembleName
-from nmt.devices import PRECISIONS, device_name
+from nmt.devices import device_name
 from nmt.errors import UserError, collected, nothing_at
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Models:
 
     paths: Sequence[Path] = ()
     device: str | None = None
-    precision: str = PRECISIONS[0]
+    precision: str | None = None
     shortlist: Path | None = None
     ensemble: EnsembleName | None = None
 
@@ -51,20 +51,22 @@ def read_models(
     problems: list[str],
     place: Callable[[str], str] = lambda device: device,
 ) -> Models:
-    """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
+    """Read which models to load, without loading them. `place` chooses among several devices of a kind."""
+    from nmt.models.model_file import is_export
+
     paths = read_model_paths(options["model"], problems)
     name, shortlist, ensemble = options["device"], options.get("shortlist"), options["ensemble"]
-    precision = PRECISIONS[0] if options.get("precision") is None else options["precision"]
     device = None
     if options["model"] or name is not None:
         with collected(problems):
-            device = place(device_name("auto" if name is None else name))
+            usual = "cpu" if any(map(is_export, paths)) else "auto"
+            device = place(device_name(usual if name is None else name))
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
         problems.append(f"--shortlist {missing}; make one with nmt-shortlist")
     if ensemble is not None and len(paths) == 1:
         problems.append("--ensemble has an effect only with several models: give --model several times")
-    return Models(paths, device, precision, shortlist, ensemble)
+    return Models(paths, device, options.get("precision"), shortlist, ensemble)
 
 
 def languages_of(path: Path) -> tuple[str, str]:

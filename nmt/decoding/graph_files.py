@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -36,7 +36,8 @@ def graph_key(model: ModelFile, precision: str) -> str:
     """What tells the graphs of a model from others: what its file says, the weights by their checksum, and the programs
     that make the graphs."""
     small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
-    makers = [f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "torch")]
+    names = ("onnx", "onnxruntime", "torch")  # the second alone is enough for exports
+    makers = [f"{name} {one.version}" for name in names for one in distributions(name=name)]
     digest = new_digest(f"{small} {makers} {platform.machine()}".encode())
     digest.update(model.source_subwords + model.target_subwords)
     package = Path(nmt.__file__).parent

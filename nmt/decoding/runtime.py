@@ -1,6 +1,6 @@
 """ONNX Runtime as the engine of search and forced decoding on a CPU, from the graphs of `graph`; see `engines`.
 
-It needs no PyTorch where the graphs are kept (`graph_files`); they are made from the model where they are not.
+It needs no PyTorch where the graphs are kept (`graph_files`), or those of an export; others are made from the model.
 """
 
 import os

@@ -18,6 +18,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.engines import AnyScorer, check_ensemble
+from nmt.decoding.exports import read_export
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
@@ -30,7 +31,7 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.devices import PRECISIONS
-from nmt.errors import UserError, collected, refuse
+from nmt.errors import UserError, collected, needing_toolkit, refuse
 from nmt.models.model_file import ModelFile, load_head, load_model, longest_trained, model_path, rebuild
 from nmt.text_form import TextForm, source_form
 
@@ -120,20 +121,23 @@ class Translator:
         return _loaded_again, (type(self), self._files, self.device, dict(self.decoding), self.longest_segment)
 
     @classmethod
+    @needing_toolkit()
     def load(
         cls,
         path: Path | str | Sequence[Path | str],
         *,
         device: "torch.device | str" = "cpu",
-        precision: str = "float32",
+        precision: str | None = None,
         shortlist: Path | str | None = None,
         ensemble: EnsembleName | None = None,
     ) -> "Translator":
-        """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
+        """Load a model file, the best model of a run folder, or an export; its configuration gives the defaults of
+        `translate`.
 
         Several paths make an ensemble, whose mean `ensemble` names (see `engines`); the first model's configuration
         gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or, for
-        products rounded to it, int8 on a CPU and bfloat16 on a GPU, which translates faster and a little differently.
+        products rounded to it, int8 on a CPU and bfloat16 on a GPU, which translates faster and a little differently;
+        by default that of an export, or float32.
         On a CPU ONNX Runtime searches with the weights as the file has them (`nmt.decoding.runtime`), which are read,
         and so checked, only where its graphs are not kept. `shortlist`: a file of nmt-shortlist with the pieces that
         may translate a source, for faster translation (see `shortlist`).
@@ -146,7 +150,7 @@ class Translator:
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
         usable, loaded, problems = _usable(device), list[_Loaded](), list[str]()
-        _check_precision(precision, usable)
+        _check_precision(precision or PRECISIONS[0], usable)
         for one in paths:
             with collected(problems):
                 loaded.append(_load(one))
@@ -164,7 +168,7 @@ class Translator:
         files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.file.digest for one in loaded), None if listed is None else listed.digest],
-            precision,
+            precision or next((one.file.exported.precision for one in loaded if one.file.exported), PRECISIONS[0]),
             None if shortlist is None else Path(shortlist).absolute(),
             ensemble,
         )
@@ -433,7 +437,7 @@ def _load(path: Path) -> _Loaded:
         file = load_head(path)
         return _Loaded(path, file, Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes))
     except (KeyError, ValueError, RecursionError, UserError) as error:
-        load_model(path)  # which says it better, if the file is damaged
+        load_model(path, export=True)  # which says it better, if the file is damaged
         raise _unfit(path, error) from error
 
 
@@ -449,7 +453,7 @@ def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer |
     ]
     among = files.shortlist is not None
     must = files.precision == "int8"
-    is_worth = must or max(one.path.stat().st_size for one in loaded) >= WORTH_EXPORTING
+    is_worth = must or any(one.file.exported or one.path.stat().st_size >= WORTH_EXPORTING for one in loaded)
     if not is_worth and not all(one.kept(among=among) for one in graphs):
         return None
     scores = [one.file.config.model.attention.score for one in loaded]
@@ -464,10 +468,13 @@ def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer |
 
 
 def _exported(one: _Loaded, precision: str, among: bool) -> Graphs | None:
-    """The graphs of a model, made of its file."""
+    """The graphs of a model, made of its file, or those of an export."""
+    if one.file.exported and one.file.exported.precision == precision and not among:
+        return read_export(one.path, one.file)
+    network = _network(one.path, one.file.digest)  # which an export has not
     from nmt.decoding.graph import checked_export
 
-    return checked_export(_network(one.path, one.file.digest), precision, among=among)
+    return checked_export(network, precision, among=among)
 
 
 def _pytorch_scorer(files: _Files, device: str) -> "Scorer":

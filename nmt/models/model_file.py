@@ -1,21 +1,25 @@
 """A trained model in one file: weights, resolved configuration and subword models, in the safetensors format.
 
 Nothing in the file is ever executed. The subword models are bytes here: text is the business of `nmt.data`. PyTorch and
-the networks are imported late: what a model is for is read without them.
+the networks are imported late: what a model is for is read without them. An export has a file of the same format,
+without weights, and beside it the graphs that compute with them (`nmt.decoding.exports`).
 """
 
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import BaseModel
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.config.allowed import NO_FAMILIES, Families
-from nmt.errors import UserError, first_of, nothing_at
+from nmt.errors import DamagedFile, UserError, first_of, nothing_at
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
-from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_tensors
+from nmt.tensor_file import DeclaredTensor, TensorFile, open_tensors, with_prefix, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,8 +30,18 @@ KIND = "model"
 LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
 _RUNS_SHOWN = 5  # of a folder of runs, where one was to be given
 _WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
+_EXPORTED = "exported"
 BEST = "best.safetensors"
+EXPORT = "export.safetensors"  # in the folder that nmt-export writes
 LONGEST_SOURCE = "longest_source"  # in `ModelFile.training`: pieces of the longest source line that was trained on
+
+
+class Exported(BaseModel, frozen=True):
+    """What an export says of its graphs."""
+
+    precision: Literal["float32", "int8"]
+    parameters: int
+    digests: dict[str, str]  # the checksums of their files, by name
 
 
 class ModelFile(NamedTuple):
@@ -40,6 +54,7 @@ class ModelFile(NamedTuple):
     sizes: tuple[int, int]  # source and target vocabulary
     training: dict[str, Any]  # how the weights came about: updates, epochs, validation metrics
     digest: str | None = None  # the checksum of all this that is in the file; None before it is in one
+    exported: Exported | None = None  # an export, without weights
 
 
 def save_model(path: Path, model: ModelFile) -> None:
@@ -52,6 +67,7 @@ def save_model(path: Path, model: ModelFile) -> None:
         "config": dump_config(model.config),
         "sizes": json.dumps(model.sizes),
         "training": json.dumps(model.training),
+        **({_EXPORTED: model.exported.model_dump_json()} if model.exported else {}),
     }
     write_tensors(path, tensors, kind=KIND, texts=texts)
 
@@ -63,38 +79,57 @@ def longest_trained(model: ModelFile) -> int:
 
 
 def model_path(path: Path) -> Path:
-    """The model file that the user means: `path` itself, or the best model of the run folder `path`."""
+    """The model file that the user means: `path` itself, or the best model of a run folder, or that of an export."""
     if path.is_dir():
-        if (path / BEST).is_file():
-            return path / BEST
+        if there := [path / name for name in (BEST, EXPORT) if (path / name).is_file()]:
+            return there[0]
         runs = sorted(best.parent.name for best in path.glob(f"*/{BEST}"))
         inside = f"; it holds {', '.join(first_of(runs, _RUNS_SHOWN))}" if runs else ""
         raise UserError(
-            f"{path}: holds no {BEST}; give a model file, or the folder of a run that has validated at least once"
-            f"{inside}"
+            f"{path}: holds no {BEST}; give a model file, an export, or the folder of a run that has validated at "
+            f"least once{inside}"
         )
     if missing := nothing_at(path, "no such model file or run folder"):
         raise UserError(missing)
     return path
 
 
-def load_model(path: Path) -> ModelFile:
-    """Read a model file, or the best model of a run folder. Raises UserError when it is damaged or no model of ours.
+def is_export(path: Path) -> bool:
+    """Whether a file is an export's; False where it cannot be read."""
+    with suppress(UserError), open_tensors(path, kind=KIND) as file:
+        return _EXPORTED in file.texts
+    return False
+
+
+def load_model(path: Path, *, export: bool = False) -> ModelFile:
+    """Read a model file, or the best model of a run folder. Raises UserError when it is damaged or no model of ours,
+    and for an export, which has no weights, unless it may be an `export`.
 
     The file may come from a stranger: the weights that its configuration asks for are compared with those that it says
     it has before memory is asked for either, so that it takes no more than the file is long.
     """
-    from nmt.models.combinations import FAMILIES
-
     path = model_path(path)
     with open_tensors(path, kind=KIND) as file:
         try:
-            config, sizes, training = _described(file.texts, FAMILIES)
-            _check_declared(file.tensors, config, sizes)
+            head = _head(file) if _EXPORTED in file.texts else None
+            if head is None:
+                from nmt.models.combinations import FAMILIES
+
+                config, sizes, training = _described(file.texts, FAMILIES)
+                _check_declared(file.tensors, config, sizes)
+        except DamagedFile:
+            raise
         except UserError as error:  # of another version of the toolkit, with other keys
             raise UserError(f"{path}: its configuration cannot be read: {'; '.join(error.messages)}") from error
         except (KeyError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
+        if head is not None and head.exported is not None:
+            if export:
+                return head
+            raise UserError(
+                f"{path}: an export, which only translates, on a CPU, in {head.exported.precision}, and without a "
+                "shortlist; for anything else, give the model file that it was made of"
+            )
         tensors = file.read()
     weights = with_prefix(tensors, _WEIGHTS)
     for name, weight in weights.items():
@@ -110,10 +145,17 @@ def load_head(path: Path) -> ModelFile:
     Raises KeyError, ValueError, RecursionError, or UserError, for which `load_model` may have a better message.
     """
     with open_tensors(path, kind=KIND) as file:
-        config, sizes, training = _described(file.texts)
-        source = file.content(_SOURCE)
-        target = file.content(_TARGET) if _TARGET in file.tensors else source
-        return ModelFile(config, {}, source, target, sizes, training, file.digest)
+        return _head(file)
+
+
+def _head(file: TensorFile) -> ModelFile:
+    config, sizes, training = _described(file.texts)
+    exported = Exported.model_validate_json(file.texts[_EXPORTED]) if _EXPORTED in file.texts else None
+    if exported is not None:
+        file.contents()  # which has nothing else to be read, and is checked
+    source = file.content(_SOURCE)
+    target = file.content(_TARGET) if _TARGET in file.tensors else source
+    return ModelFile(config, {}, source, target, sizes, training, file.digest, exported)
 
 
 def _described(

@@ -19,7 +19,7 @@ from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
 
 
-def loaded(models: Sequence[tuple[Path, Pair]], *, device: str, precision: str) -> dict[Pair, Translator]:
+def loaded(models: Sequence[tuple[Path, Pair]], *, device: str, precision: str | None) -> dict[Pair, Translator]:
     """A translator for each pair of languages. Raises UserError with everything that is wrong with the models."""
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}

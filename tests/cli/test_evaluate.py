@@ -164,7 +164,7 @@ class DictionaryTranslator:
 
     def __init__(self) -> None:
         self.devices: list[str] = []
-        self.precisions: list[str] = []
+        self.precisions: list[str | None] = []
         self.options: TranslationOptions | None = None
 
     def check(self, options: TranslationOptions) -> None:
@@ -182,7 +182,7 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
     fake = DictionaryTranslator()
 
     def load(
-        paths: list[Path], *, device: torch.device, precision: str, shortlist: Path | None, ensemble: str | None
+        paths: list[Path], *, device: torch.device, precision: str | None, shortlist: Path | None, ensemble: str | None
     ) -> DictionaryTranslator:
         assert paths == [Path("m")]
         assert shortlist is None
@@ -222,7 +222,7 @@ def test_only_the_search_options_that_were_given_replace_the_models_own(translat
     )
     assert translator.devices[1] == "cpu"
     assert main([*MODEL, "--length-penalty", "0.6", "--precision", "int8"]) == 0
-    assert translator.precisions == ["float32", "float32", "int8"]
+    assert translator.precisions == [None, None, "int8"]
     assert translator.options == TranslationOptions(length_penalty=0.6)
 
 
