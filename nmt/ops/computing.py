@@ -65,7 +65,7 @@ def rounded(values: Tensor) -> Tensor:
 @cache
 def native_bfloat16(device: torch.device) -> bool:
     """Whether bfloat16 products run on instructions of their own there, and not as float32 with conversions."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # PyTorch 2.9 and later tell
     return torch.backends.mkldnn.is_available() and any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))

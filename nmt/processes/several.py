@@ -86,6 +86,8 @@ class Several(Processes):
 @contextmanager
 def meeting(name: str, program: str, patience: timedelta) -> Iterator[tuple[Processes, str]]:
     """What `joined` gives each of several processes, for a device of this name."""
+    if not name.startswith(("cpu", "cuda")):
+        raise UserError(f"torchrun: --device {name} is for a process by itself; several compute with cpu or cuda")
     device = _own_gpu() if name.startswith("cuda") else torch.device(name)
     store, rank, size = _meet(program, patience)
     backend = "nccl" if device.type == "cuda" else "gloo"

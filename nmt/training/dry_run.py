@@ -117,8 +117,7 @@ def _update(trainer: Trainer, plan: Sequence[Indices]) -> float:
     began = time.perf_counter()
     (group,) = trainer.groups(plan, start=0)
     trainer.update(group, began)
-    if (device := trainer.model.output_weight.device).type == "cuda":
-        torch.cuda.synchronize(device)
+    getattr(torch, trainer.model.output_weight.device.type).synchronize()
     return time.perf_counter() - began
 
 
@@ -140,15 +139,15 @@ def _sizes_of_batches(corpus: PairedIds, plan: Sequence[Indices]) -> npt.NDArray
 def _peak_memory(device: torch.device) -> Iterator[list[int]]:
     """A list that holds, after the block, the bytes by which the memory in use rose above its level before the block.
 
-    On a GPU PyTorch counts them, and on Linux the kernel; elsewhere the list stays empty. The kernel does not see what
-    fills memory that this process had freed and kept.
+    On most GPUs PyTorch counts them, and on Linux the kernel; elsewhere the list stays empty. The kernel does not see
+    what fills memory that this process had freed and kept.
     """
     peak: list[int] = []
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
+    if hasattr(counts := getattr(torch, device.type), "max_memory_allocated"):
+        counts.reset_peak_memory_stats(device)
+        before = counts.memory_allocated(device)
         yield peak
-        peak.append(torch.cuda.max_memory_allocated(device) - before)
+        peak.append(counts.max_memory_allocated(device) - before)
         return
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is the present from now on

@@ -36,7 +36,7 @@ def test_a_whole_number_is_digits_and_all_wrong_values_are_reported(capsys: pyte
     assert len(numbers) == len(wrong)
     for line in numbers:
         assert re.fullmatch(r"  - --chunk-lines .*: allowed: a whole number, at least 1", line)
-    assert device == "  - --device gpu: unknown; choose one of auto, cpu, cuda"
+    assert device == "  - --device gpu: unknown; choose one of auto, cpu, cuda, mps, xpu"
     assert precision.startswith("  - --precision fp1: unknown; ")
 
 

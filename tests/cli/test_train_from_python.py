@@ -164,7 +164,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path, tiny: Path) -> None:
     with pytest.raises(nmt.UserError) as told:
         nmt.train(tiny, settings=settings, output=tmp_path / "run", resume=True, overwrite=True, device="gpu")
     for message in (
-        "--device gpu: unknown; choose one of auto, cpu, cuda",
+        "--device gpu: unknown; choose one of auto, cpu, cuda, mps, xpu",
         "--resume and --overwrite contradict each other",
         "training.max_epoch",
         "training.batch_size",

@@ -80,10 +80,14 @@ def test_no_configuration(capsys: Capture) -> None:
     assert "--config FILE is missing" in complaint(capsys)
 
 
-def test_cuda_where_there_is_none(tmp_path: Path, tiny: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert main(["--config", str(tiny), "--output", str(tmp_path / "run"), "--device", "cuda"]) == 2
-    assert "--device cuda: no CUDA device" in complaint(capsys)
+@pytest.mark.parametrize("device", ["cuda", "mps", "xpu"])
+def test_a_device_that_is_not_there(
+    device: str, tmp_path: Path, tiny: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (torch.cuda, torch.backends.mps, torch.xpu):
+        monkeypatch.setattr(module, "is_available", lambda: False)
+    assert main(["--config", str(tiny), "--output", str(tmp_path / "run"), "--device", device]) == 2
+    assert f"--device {device}: PyTorch can use none on this machine; choose one of auto, cpu" in complaint(capsys)
     assert not (tmp_path / "run").exists()
 
 
