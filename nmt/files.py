@@ -2,11 +2,11 @@
 
 Links are not followed when a file is created, so whoever can write to a folder cannot use one to have another file
 overwritten. What a killed process leaves behind is removed by the next process that writes the same file. A running
-process holds a lock on its unfinished file; on a file system without locks, leftovers are kept for a day.
+process holds a lock on its unfinished file; on a file system without locks, leftovers are kept for a day. So they are
+on Windows, where an open file can be neither renamed nor removed, and so is closed before it gets its name.
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -19,8 +19,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+try:
+    import fcntl
+
+    _OPEN_FILES_MOVE = True
+except ImportError:  # Windows
+    import msvcrt
+
+    _OPEN_FILES_MOVE = False
+
 UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # the end of an unfinished file's name
 ABANDONED = 24 * 60 * 60  # seconds without a change after which a file counts as abandoned where locks cannot tell
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _STEM = 40  # characters of the final name that an unfinished file's name begins with; a name has at most 255 bytes
 
 
@@ -59,9 +69,11 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if not _OPEN_FILES_MOVE:
+                file.close()
             if former is not None and path.exists():
                 rename(path, former)
-            rename(temporary, path)  # while it is open, and so locked
+            rename(temporary, path)  # where it can be, while it is open, and so locked
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -95,12 +107,9 @@ def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
     """Like `open`, but raise OSError if the file is a link."""
 
     def opener(name: str, flags: int) -> int:
-        try:
-            return os.open(name, flags | os.O_NOFOLLOW, 0o666)
-        except OSError as error:
-            if path.is_symlink():
-                raise OSError(error.errno, "is a link, and links are not followed here", name) from error
-            raise
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "is a link, and links are not followed here", name)
+        return os.open(name, flags | _NO_LINK, 0o666)
 
     return open(path, mode, opener=opener, **options)
 
@@ -131,7 +140,10 @@ def locked(descriptor: int) -> bool | None:
     The system releases the lock when the file is closed or the process ends, however it ends.
     """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _OPEN_FILES_MOVE:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except (BlockingIOError, PermissionError):  # EWOULDBLOCK or EACCES, depending on the system
         return False
     except OSError:
@@ -155,12 +167,12 @@ def _created_temporary(path: Path, permissions: int | None) -> tuple[Path, int]:
         # Until it has the permissions of the file it will replace, nobody else may open it.
         mode = 0o666 if permissions is None else 0o600
         try:
-            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, mode)
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from error
         if locked(descriptor) is not False and os.fstat(descriptor).st_nlink:
             if permissions is not None:
-                with suppress(OSError):  # a file system without permissions
+                with suppress(OSError, AttributeError):  # a file system, or Windows, without permissions
                     os.fchmod(descriptor, permissions)
             return temporary, descriptor
         os.close(descriptor)  # another process took it for abandoned before it was locked
@@ -172,12 +184,12 @@ def _remove_abandoned(path: Path) -> None:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return
         # Some network file systems lock only files open for writing.
-        descriptor = os.open(path, os.O_NOFOLLOW | os.O_NONBLOCK | os.O_RDWR)
+        descriptor = os.open(path, _NO_LINK | getattr(os, "O_NONBLOCK", 0) | os.O_RDWR)
         try:
-            free = locked(descriptor)
-            if free is None:
-                free = time.time() - os.fstat(descriptor).st_mtime > ABANDONED
+            free = locked(descriptor) if _OPEN_FILES_MOVE else None
             if free:
                 path.unlink()
         finally:
             os.close(descriptor)
+        if free is None and time.time() - os.lstat(path).st_mtime > ABANDONED:
+            path.unlink()

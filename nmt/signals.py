@@ -16,7 +16,9 @@ from types import FrameType
 from typing import Any
 
 PATIENCE = 30  # minutes until a process that does not answer counts as lost; it may be scoring a long line
-WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
+WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    WORDS[signal.SIGHUP] = "hung up"
 
 Handler = Callable[[int, FrameType | None], None]
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import signal
 import sys
 import time
 import warnings
@@ -50,7 +49,7 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         return 2
     except BrokenPipeError:  # as in `nmt-translate … | head -1`
         abandon_standard_output()
-        return 128 + signal.SIGPIPE
+        return 128 + 13  # SIGPIPE, which Windows does not name
     except (OSError, RuntimeError) as error:
         # No file can have such a name, or links lead to themselves: not even the existence of a file can be checked.
         if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP) and error.filename:

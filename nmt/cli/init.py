@@ -79,7 +79,7 @@ def _init(options: argparse.Namespace) -> None:
     say(f"report: {options.output / REPORT}\nnext: {training}\n")
     say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
     tried = [*_tried(options.output / CONFIGURATION)]
-    with open(options.output / REPORT, "a", encoding="utf-8") as file:
+    with open(options.output / REPORT, "a", encoding="utf-8", newline="\n") as file:
         file.write("".join(f"{line}\n" for line in ("", "nmt-train --dry-run says:", *tried)))
     say(f"{tried[-1]}\n")
 
@@ -90,7 +90,7 @@ def _tried(configuration: Path) -> Iterator[str]:
     from nmt.experiment.training import dry_run
 
     log = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda line: None
-    with TemporaryDirectory() as cache:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         yield from dry_run(read_request(configuration, settings=[f"data.cache_folder={cache}"]), log=log)
 
 

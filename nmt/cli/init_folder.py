@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,7 +81,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
     endings = languages if languages[0] != languages[1] else ("source", "target")
     with failing_as(str(folder)):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as work:
+        with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.", ignore_cleanup_errors=True) as work:
             every = Path(work) / "source", Path(work) / "target"
             made = Path(work) / "made"
             made.mkdir()
@@ -103,9 +103,11 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
                 values,
                 f"{counted(counts['train'], 'training pair')}: {training}",
             )
-            (made / CONFIGURATION).write_text(text, encoding="utf-8")
+            (made / CONFIGURATION).write_text(text, encoding="utf-8", newline="\n")
             report = [*_report(folder, read, counts, dropped, by_documents=by_documents)]
-            (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8")
+            (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8", newline="\n")
+            with suppress(OSError):
+                output.rmdir()  # an empty folder, which Windows does not replace
             rename(made, output)
     return report
 

@@ -47,14 +47,20 @@ class Lines:
         return False
 
     def _readable(self, seconds: float | None) -> bool:
-        return bool(select.select([self._descriptor], [], [], seconds)[0])
+        try:
+            return bool(select.select([self._descriptor], [], [], seconds)[0])
+        except OSError:  # Windows can only ask sockets: what has not arrived together counts as not arrived
+            return False
 
     def _read(self) -> None:
         try:
             self._readable(None)  # another process may have made it non-blocking
-            chunk = os.read(self._descriptor, _CHUNK)
+            with open(self._descriptor, "rb", buffering=0, closefd=False) as file:  # UTF-8, also of Windows' console
+                chunk = file.read(_CHUNK)
         except OSError as error:
             raise UserError(f"standard input: cannot be read ({error.strerror or error})") from None
+        if chunk is None:  # another process was faster
+            return
         if not self._begun:
             refuse_gzip(chunk)
         self._begun = True

@@ -8,7 +8,7 @@ from nmt import signals
 
 def main(program: str | None = None) -> int:
     """Run the `program`, such as nmt-train, by default the one that has the executable's name; else `nmt COMMAND …`."""
-    name = program or sys.argv[0].rpartition("/")[2]
+    name = program or sys.argv[0].replace("\\", "/").rpartition("/")[2]
 
     def load() -> Callable[[], int]:
         from nmt.cli.commands import loaded

@@ -405,8 +405,7 @@ def _encoded(
                     corpora=[corpus.lines for corpus in corpora],
                 )
             )
-            ids = PairedIds(folder, facts)  # before other processes, which remove a damaged entry, see it
-        ids.folder = entry
+        ids = PairedIds(entry, facts)  # not before: Windows renames no folder with mapped files
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
     _check_unknown(name, ids, vocabularies, log, is_learned=filters is not None)

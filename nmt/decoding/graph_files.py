@@ -84,5 +84,5 @@ def _digest(folder: Path) -> str:
 
 
 def _place() -> Path:
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    given = Path(os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA", ""))  # the latter on Windows
     return (given if given.is_absolute() else Path.home() / ".cache") / "nmt-toolkit"

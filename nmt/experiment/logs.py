@@ -19,7 +19,7 @@ def logging_to(path: Path) -> Iterator[Callable[[str], None]]:
     It raises OSError if the file cannot be written, as on a full disk. A terminal that has gone away (a closed
     session, `| head`) does not end the training: the file has every line.
     """
-    with open_refusing_links(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+    with open_refusing_links(path, "a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
 
         def log(message: str) -> None:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")

@@ -42,7 +42,7 @@ for sys.argv in {commands}:
         code = start.main()
     except SystemExit as end:
         code = end.code
-    print(sorted({heavy} & set(sys.modules)), code or 0, end=chr(12))
+    print(sorted({heavy} & set(sys.modules)), code or 0, end=chr(12), flush=True)
     print(end=chr(12), file=sys.stderr)
 """
 
@@ -50,7 +50,7 @@ for sys.argv in {commands}:
 def answers(*commands: str) -> list[tuple[list[str], str]]:
     """The lines of standard output, and the errors, of executables; one interpreter runs them, and says after each what
     it has imported."""
-    calls = [["/somewhere/" + program, *arguments] for program, *arguments in map(str.split, commands)]
+    calls = [["C:\\some/where\\" + program, *arguments] for program, *arguments in map(str.split, commands)]
     script = ANSWER.format(commands=calls, heavy=HEAVY)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     told = zip(ended.stdout.split("\f"), ended.stderr.split("\f"), strict=True)

@@ -265,6 +265,14 @@ def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -
     assert error == f"nmt-serve: error: cannot listen on --host 127.0.0.1 --port {port}: Address already in use\n"
 
 
+def test_a_port_is_one_servers_on_windows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where SO_REUSEADDR would let another one have it; another option of Linux stands for what Windows has instead."""
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_KEEPALIVE, raising=False)
+    with listening("127.0.0.1", 0) as opened:
+        options = socket.SO_REUSEADDR, socket.SO_KEEPALIVE
+        assert [opened.getsockopt(socket.SOL_SOCKET, option) for option in options] == [0, 1]
+
+
 def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = shutil.copy(model, model.with_name("other.safetensors"))
     assert serve.main(["--model", str(model), "--model", str(other), "--port", "0"]) == 2
