@@ -20,8 +20,8 @@ setup: $(READY) ## Create the virtual environment .venv with the versions of con
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Creating $(VENV) with $$($(PYTHON) --version); the first time this takes a few minutes"
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
-		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 15))' \
+		|| { echo "Python 3.10 to 3.14 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@# An older pip, such as Python's own, takes half a minute longer to look through all versions of all packages.
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip

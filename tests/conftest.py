@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Generator, Iterable
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # How fast a machine is says nothing about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+ONLY_POSIX = re.compile(r"\b(fcntl|resource|termios|forked|fork|mkfifo|umask|SIG(HUP|KILL|PIPE)|/dev/|/proc/)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,6 +30,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Where there is no fork, as on Windows, leave out files of tests that name what only POSIX has."""
+    is_test = collection_path.name.startswith("test_") and not hasattr(os, "fork")
+    return (is_test and ONLY_POSIX.search(collection_path.read_text(encoding="utf-8")) is not None) or None
 
 
 @pytest.hookimpl(wrapper=True)

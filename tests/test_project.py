@@ -15,8 +15,15 @@ def read(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
 
 
-def test_the_workflow_runs_what_ci_runs_on_every_supported_python() -> None:
+def test_the_workflows_run_what_ci_runs_on_every_supported_python() -> None:
     (job,) = read(".github/workflows/check.yml")["jobs"].values()
+    (fast,) = read(".github/workflows/systems.yml")["jobs"].values()
+    assert fast["strategy"]["matrix"]["python"] == job["strategy"]["matrix"]["python"]
+    assert [system.partition("-")[0] for system in fast["strategy"]["matrix"]["system"]] == [
+        "ubuntu",
+        "windows",
+        "macos",
+    ]
     supported = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', PROJECT)
     assert job["strategy"]["matrix"]["python"] == supported
     least, beyond = re.findall(r'^requires-python = ">=(3\.\d+),<3\.(\d+)"', PROJECT, re.MULTILINE)[0]

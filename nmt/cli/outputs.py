@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -41,6 +41,8 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     if name == STANDARD or is_device(path):
         return
     shown = f"{option} {name}"
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()  # which tells of an impossible name; since Python 3.14 is_dir() does not
     if path.is_dir():
         raise UserError(f"{shown}: is a folder, not a file")
     if path.suffix.lower() == ".gz":
