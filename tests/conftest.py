@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # How fast a machine is says nothing about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-ONLY_POSIX = re.compile(r"\b(fcntl|resource|termios|forked|fork|mkfifo|umask|SIG(HUP|KILL|PIPE)|/dev/|/proc/)")
+ONLY_POSIX = re.compile(
+    r"\b(fcntl|resource|termios|forked|fork|mkfifo|umask|SIG(HUP|KILL|PIPE)|tests\.(fuzz|torture))\b|/dev/|/proc/"
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
