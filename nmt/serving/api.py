@@ -60,6 +60,7 @@ SPEC = PAGE / "spec.yaml"
 FILES = {
     "/": PAGE / "index.html",
     "/pages.css": PAGE.parents[1] / "pages.css",  # the colors of the other page, too
+    "/pages.js": PAGE.parents[1] / "pages.js",
     "/style.css": PAGE / "style.css",
     "/script.js": PAGE / "script.js",
     "/icon.svg": PAGE / "icon.svg",
