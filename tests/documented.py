@@ -40,10 +40,10 @@ PATIENCE = 1800  # seconds for a command, 60 of these for a server to answer
 
 # What is run only when it is asked for, by name: which commands, and why. The first that fits counts.
 ELSEWHERE = {
-    "network": (r"pip(-audit)? |make (setup|data)\b|get_multi30k", "downloads something"),
+    "network": (r"pip(-audit)? |make (setup|data)\b|get_multi30k|onnxruntime-web", "downloads something"),
     "suites": (r"make (test|check|torture|docs|notebooks)\b|-m tests\.|run_notebooks", "the tests themselves"),
     "gpu": (r"--device cuda", "needs a GPU"),
-    "endless": (r": (tensorboard|jupyter lab) ", "serves a person's browser until it is stopped"),
+    "endless": (r": (tensorboard|jupyter lab|python -m http.server) ", "serves a person's browser until it is stopped"),
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
     "multi30k": (r"multi30k|(benchmarks\.|configs/research/)attention_table", "needs Multi30k, and minutes to hours"),

@@ -24,7 +24,7 @@ LAYERS = (  # from the bottom up; a name stands for a folder or a single module 
     ("models",),
     ("decoding", "training"),
     ("documents", "experiment"),
-    ("serving",),
+    ("serving", "web"),
     ("cli",),
     ("__main__",),
 )

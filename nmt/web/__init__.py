@@ -1,0 +1,1 @@
+"""A page that translates by itself: a model as static files for a browser."""

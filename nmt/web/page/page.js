@@ -1,0 +1,85 @@
+// The page that translates by itself: what is typed is translated when typing pauses, by worker.js in this browser.
+"use strict";
+
+const PAUSE = 350; // milliseconds without a key before a text is translated
+const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoKAQgAQQD9D/1iCw=="; // the smallest program with it
+const state = { worker: null, id: 0, timer: 0, text: "", lines: [] };
+
+function isOld() {
+  const program = Uint8Array.from(atob(SIMD), (character) => character.charCodeAt(0));
+  return typeof DecompressionStream === "undefined" || !globalThis.WebAssembly?.validate(program);
+}
+
+// Where `has` holds, the numbers of the lines.
+const numbersOf = (has) => state.lines.flatMap((line, number) => (has(line) ? [number + 1] : [])).join(", ");
+
+function showLines() {
+  const texts = (rank) => state.lines.map((line) => line.texts[Math.min(rank, line.texts.length - 1)]).join("\n");
+  const alignments = state.lines.map((line) => line.alignment || NO_WORDS);
+  showTarget(state.text, texts(0), state.lines.some((line) => line.alignment) ? alignments : null);
+  showAlternatives([...new Set([1, 2].map(texts))].filter((text) => text !== texts(0)));
+  element("copy").hidden = false;
+  const problems = [
+    [(line) => line.isTooLong, "too long to translate; divide it"],
+    [(line) => line.isUnknown, "has characters that the model does not know"],
+    [(line) => line.isUnusual, "has an address, placeholder, emoji, list or capitals; check how it is translated"],
+  ];
+  const found = problems.map(([has, problem]) => [numbersOf(has), problem]).filter(([numbers]) => numbers);
+  say(found.map(([numbers, problem]) => `Line ${numbers}: ${problem}.`).join(" "), found.length > 0);
+}
+
+function receive({ data }) {
+  if (data.error) {
+    clear();
+    say(data.error, true);
+  } else if (data.isReady) {
+    if (!state.text.trim()) say("");
+  } else if (data.id === state.id) {
+    state.lines[data.number] = data;
+    const lines = state.text.split("\n").length;
+    if (state.lines.length === lines) showLines();
+    else say(`Translating: ${state.lines.length} of ${lines} lines …`);
+  }
+}
+
+function translate() {
+  state.text = element("source").value;
+  state.id++;
+  state.lines = [];
+  if (!state.text.trim()) {
+    clear();
+    say("");
+    return;
+  }
+  element("target").classList.add("old");
+  say("Translating …");
+  state.worker.postMessage({ id: state.id, text: state.text });
+}
+
+function stop(reason) {
+  say(reason, true);
+  element("source").disabled = true;
+}
+
+function begin() {
+  followTheme();
+  offerCopy();
+  if (isOld()) {
+    stop("This browser is too old: the page needs WebAssembly with SIMD, which browsers have since 2023.");
+    return;
+  }
+  say("Loading the model …");
+  state.worker = new Worker("worker.js", { type: "module" });
+  state.worker.onmessage = receive;
+  state.worker.onerror = () => stop("A file of this page is missing or damaged, or the browser is too old.");
+  element("source").addEventListener("input", () => {
+    clearTimeout(state.timer);
+    state.timer = setTimeout(translate, PAUSE);
+  });
+  if (element("source").value) translate();
+  if (!navigator.serviceWorker) return; // as where the address is not secure; the page works, but not offline
+  navigator.serviceWorker.register("service-worker.js").catch(() => {});
+  navigator.serviceWorker.ready.then(() => (element("offline").hidden = false));
+}
+
+begin();
