@@ -10,9 +10,10 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY nmt ./nmt
 COPY configs ./configs
-# From PyTorch's own index pip takes the build without CUDA, which is a gigabyte instead of six.
-RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
-        '.[serve,detect]' \
+# PyTorch's own index has a build without CUDA, which is a gigabyte instead of six.
+RUN pip install --no-cache-dir --constraint constraints.txt --no-deps \
+        --index-url https://download.pytorch.org/whl/cpu torch \
+    && pip install --no-cache-dir --constraint constraints.txt '.[serve,detect]' \
     && rm -rf /src/*
 
 WORKDIR /

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Where no driver of a GPU is found, PyTorch's build without CUDA, a gigabyte instead of six; TORCH=cuda for the other.
+TORCH ?= $(if $(wildcard /dev/nvidiactl /dev/nvmap /dev/dxg /dev/kfd),cuda,cpu)
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
@@ -25,6 +27,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@# An older pip, such as Python's own, takes half a minute longer to look through all versions of all packages.
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	@# Only PyTorch is looked for in its own index, as pip would ask that for every package. What the index does not
+	@# give, where it cannot be reached, comes from the usual one.
+	@[ $(TORCH) != cpu ] || $(BIN)/python -m pip install --quiet --no-compile --no-deps --retries 0 --timeout 15 \
+		--constraint constraints.txt --index-url https://download.pytorch.org/whl/cpu torch 2>/dev/null \
+		|| echo "PyTorch without CUDA cannot be had from download.pytorch.org; taking the usual build"
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Packages'
 	@# own tests are not, and some packages contain files that this version of Python cannot compile and never imports.

@@ -52,6 +52,7 @@ CHAPTERS = {
         "docs/translating",
         "docs/evaluation",
         "docs/deploying",
+        "docs/runtime",
         "docs/serving",
         "docs/scale",
         "docs/troubleshooting",

@@ -99,8 +99,8 @@ def needing_toolkit() -> Iterator[None]:
         if error.name not in LEFT_OUT:
             raise
         raise UserError(
-            f"{error.name} is not installed, and this needs it: install nmt-toolkit in place of nmt-runtime, or, to "
-            "translate on a CPU, give an export, which nmt-export writes where nmt-toolkit is installed"
+            f"{error.name} is not installed, and this needs it: install nmt-toolkit in place of nmt-runtime; or, to "
+            "translate, give an export, which nmt-export writes where nmt-toolkit is installed"
         ) from error
 
 

@@ -16,9 +16,10 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, train
+from nmt.cli import evaluate, export, train
 from nmt.cli.commands import COMMANDS
 from nmt.config.allowed import choices, dotted, places
+from nmt.decoding.translator import Translator
 from nmt.models import scores
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
@@ -26,7 +27,7 @@ from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from tests.conftest import ROOT, make_synthetic_corpus
 from tests.documented import DOCUMENTS, ELSEWHERE, Block, add_the_example, blocks, commands, commands_of, lay_out
-from tests.random_model import save_random_model
+from tests.random_model import SENTENCES, save_random_model
 
 PARSERS = {program: command.parser() for program, command in COMMANDS.items()}
 
@@ -182,6 +183,22 @@ def test_the_program_that_compares(
     sentences = len(Path("test.en").read_text(encoding="utf-8").splitlines())
     assert f"{sentences} sentences" in capsys.readouterr().out
     assert f"{sentences} sentences" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_the_program_that_runs_an_export(
+    stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one of docs/runtime.md, with ONNX Runtime alone, writes what the model's greedy search does."""
+    monkeypatch.chdir(tmp_path)
+    assert export.main(["--model", str(stock / "runs" / "demo"), "--output", "exported"]) == 0
+    listed = blocks((ROOT / "docs" / "runtime.md").read_text(encoding="utf-8"))
+    (program,) = (block.text for block in listed if block.language == "python")
+    assert "nmt" not in program
+    exec(program.replace("The old dog sleeps .", SENTENCES[1]), {})  # which has nothing that the vocabulary lacks
+    limits = {"max_length_ratio": 2.0, "max_length_extra": 0}
+    [[best]] = Translator.load("exported").translate([SENTENCES[1]], beam_size=1, **limits)
+    assert len(best.text) > 10
+    assert capsys.readouterr().out.startswith(best.text)  # which has to end where the program writes another token
 
 
 def test_contributors_are_shown_names_that_exist() -> None:

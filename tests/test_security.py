@@ -41,6 +41,7 @@ NAMES = {
 PREFIXES = ("exec", "spawn", "posix_spawn")  # of functions of os
 ALLOWED = {
     ("nmt/cli/commands.py", "importlib"): {"import_module"},  # of the command that runs
+    ("nmt/cli/common.py", "importlib.metadata"): {"distributions"},  # nmt-toolkit or nmt-runtime
     ("nmt/cli/serve.py", "importlib.util"): {"find_spec"},  # whether the parts of nmt-serve are installed
     ("nmt/decoding/graph_files.py", "importlib.metadata"): {"distributions"},  # of the packages that make graphs
     ("nmt/decoding/text/sentences.py", "importlib.util"): {"find_spec"},  # whether sentencex is there

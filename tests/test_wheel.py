@@ -1,20 +1,29 @@
 """The wheel: every file of the package and the example configurations, and nothing else; it is built without a network.
 
 That a wheel in an environment of its own trains the demo, without the sources beside it, is one of the slow proofs.
+The wheel of nmt-runtime translates and serves an export where nothing that it leaves out can be imported.
 """
 
 import importlib.metadata
+import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 
 from nmt import __version__
+from nmt.cli import export, translate
 from nmt.cli.commands import COMMANDS
+from nmt.errors import LEFT_OUT
 from tests.conftest import ROOT
+from tests.random_model import save_random_model, text
+from tests.serving.process import Server
 
 BUILD = """
 import sys
@@ -51,6 +60,47 @@ def test_the_wheel_has_the_package_and_the_examples_and_nothing_else(wheel: Path
     assert demo == (ROOT / "configs" / "demo.yaml").read_bytes()
     assert {line.partition(" = ")[0] for line in points.splitlines() if " = " in line} == {"nmt", *COMMANDS}
     assert len(licenses) == 1
+
+
+def test_the_wheel_of_the_runtime_translates_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file, a page, a pipe, and requests, as the model file does with PyTorch."""
+    build = [sys.executable, ROOT / "scripts" / "build_runtime.py", tmp_path]
+    built = subprocess.run(build, capture_output=True, text=True, check=True)
+    with zipfile.ZipFile(built.stdout.strip()) as archive:
+        archive.extractall(tmp_path / "site")
+    (metadata,) = (tmp_path / "site").glob("nmt_runtime-*/METADATA")
+    needed = re.findall(r"^Requires-Dist: ([\w-]+)", metadata.read_text(encoding="utf-8"), re.MULTILINE)
+    assert "onnxruntime" in needed
+    assert set(needed).isdisjoint([*LEFT_OUT, "nmt-toolkit"])
+
+    monkeypatch.chdir(tmp_path)
+    Path("lines").write_text(text(9), encoding="utf-8")
+    Path("page.html").write_text("<p>a <b>dog</b> runs across the green field</p>\n", encoding="utf-8")
+    model = str(save_random_model(tmp_path / "model.safetensors"))
+    assert export.main(["--model", model, "--output", "exported"]) == 0
+    for name in ("lines", "page.html"):
+        assert translate.main(["--model", model, "--input", name, "--output", f"expected.{name}"]) == 0
+    lines = Path("expected.lines").read_text(encoding="utf-8")
+
+    blocked = f"import sys\nsys.modules.update(dict.fromkeys({LEFT_OUT}))\n"  # every import of one fails
+    (tmp_path / "site" / "sitecustomize.py").write_text(blocked, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    nmt = [sys.executable, "-m", "nmt"]
+    translating = [*nmt, "translate", "--model", "exported"]
+    for name in ("lines", "page.html"):
+        subprocess.run([*translating, "--input", name, "--output", f"found.{name}"], check=True)
+        assert Path(f"found.{name}").read_bytes() == Path(f"expected.{name}").read_bytes()
+    with open("lines", "rb") as source:
+        assert subprocess.run(translating, stdin=source, capture_output=True, check=True).stdout.decode() == lines
+    server = Server("--model", "exported", "--split-sentences", "false")
+    asked = {"q": text(9), "source": "en", "target": "en"}
+    with urlopen(f"{server.url}/translate", data=urlencode(asked).encode()) as response:
+        assert json.load(response)["translatedText"] == lines
+    assert server.stop()[0] == 0
+    for command in (["train", "--config", "demo"], ["translate", "--model", model, "--input", "lines"]):
+        ended = subprocess.run([*nmt, *command], capture_output=True, text=True, check=False)
+        assert ended.returncode == 2
+        assert "torch is not installed, and this needs it: install nmt-toolkit in place of nmt-runtime" in ended.stderr
 
 
 def run(*command: str | Path, folder: Path) -> str:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from nmt import __version__
-from nmt.cli.common import run
+from nmt.cli.common import installed, run
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, nearest
 
@@ -71,7 +71,8 @@ def _about(name: str) -> None:
             "nmt COMMAND --help lists the options of a command. nmt COMMAND is the same as nmt-COMMAND.\n"
         )
     elif name == "--version":
-        say(f"nmt {__version__}\n")
+        here = " and ".join(installed()) or "not installed"
+        say(f"nmt {__version__} ({here}{'; uninstall both, and install one' if ' and ' in here else ''})\n")
     else:
         similar = nearest(name, list(commands))
         hint = f"did you mean {similar}?" if similar else f"choose one of {', '.join(commands)}, or --help"

@@ -93,7 +93,16 @@ def _warning(program: str) -> Iterator[None]:
         yield
 
 
+def installed() -> list[str]:
+    """Which distributions of this package are installed, which should be one."""
+    from importlib.metadata import distributions
+
+    return [name for name in ("nmt-toolkit", "nmt-runtime") if any(distributions(name=name))]
+
+
 def _said_here(message: str) -> str:
+    if "nmt-toolkit[" in message and installed() == ["nmt-runtime"]:  # an extra, which both have
+        message = message.replace("nmt-toolkit[", "nmt-runtime[")
     message = _OPTION.sub(_named_here, message)
     return _CONTROL.sub(lambda character: repr(character[0])[1:-1], message)
 

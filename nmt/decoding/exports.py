@@ -63,8 +63,9 @@ def read_export(path: Path, model: ModelFile) -> Graphs:
     graphs = Graphs(**contents)
     try:
         engine = Engine(graphs, 1)
-        state = engine.start(np.array([[END]]), np.array([1]), coverage=False)
-        engine.step(np.array([BEGIN]), state, None)
+        state, tokens = engine.start(np.array([[END]]), np.array([1]), coverage=False), np.array([BEGIN])
+        for _ in range(2):
+            _, state = engine.step(tokens, state.select(np.array([[0]]), 1), None)
     except Exception as error:  # ONNX Runtime has a class for each of its reasons
         reason = shorten(str(error), 200, placeholder=" …")
         raise UserError(f"{path}: its graphs cannot be computed with the ONNX Runtime here ({reason})") from error

@@ -125,6 +125,8 @@ def _sessions(graphs: Graphs | Path, threads: int, save: Path | None = None) -> 
             options.add_session_config_entry(f"{WEIGHTS}_min_size_in_bytes", "1024")
         if isinstance(graphs, Path):
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        else:  # those of a stranger's export may name files to read
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         source = str(graphs / f"{name}.onnx") if isinstance(graphs, Path) else getattr(graphs, name)
         sessions.append(onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"]))
     return sessions

@@ -8,7 +8,6 @@ without weights, and beside it the graphs that compute with them (`nmt.decoding.
 import json
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -92,13 +91,6 @@ def model_path(path: Path) -> Path:
     if missing := nothing_at(path, "no such model file or run folder"):
         raise UserError(missing)
     return path
-
-
-def is_export(path: Path) -> bool:
-    """Whether a file is an export's; False where it cannot be read."""
-    with suppress(UserError), open_tensors(path, kind=KIND) as file:
-        return _EXPORTED in file.texts
-    return False
 
 
 def load_model(path: Path, *, export: bool = False) -> ModelFile:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import onnx
 import pytest
 
 from nmt.cli import average, export, info, translate
@@ -87,6 +88,21 @@ def flipped(file: Path) -> None:
 def foreign(folder: Path, other: Path) -> None:
     """A graph that computes something else, with a checksum that agrees."""
     shutil.copyfile(other / "encoder.onnx", folder / "step.onnx")
+    agree(folder)
+
+
+def naming_a_file(folder: Path, _: Path) -> None:
+    """A weight is somebody's file."""
+    graph = onnx.load(folder / "step.onnx")
+    weight = max(graph.graph.initializer, key=lambda one: len(one.raw_data))
+    Path("secret").write_bytes(weight.raw_data)
+    onnx.external_data_helper.set_external_data(weight, "secret")
+    weight.ClearField("raw_data")
+    onnx.save(graph, folder / "step.onnx")
+    agree(folder)
+
+
+def agree(folder: Path) -> None:
     digests = {file.name: file_digest(file) for file in folder.glob("*.onnx")}
     exported = f'{{"precision": "float32", "parameters": 1, "digests": {digests}}}'.replace("'", '"')
     rewrite(folder / EXPORT, KIND, lambda _, texts: texts.update(exported=exported))
@@ -98,6 +114,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "missing graph": (lambda folder, _: (folder / "step.onnx").unlink(), r"x/step\.onnx: cannot be read \(No such fi"),
     "damaged subwords": (lambda folder, _: flipped(folder / EXPORT), r"x/export\.safetensors: damaged: its content is"),
     "no export": (lambda folder, _: (folder / EXPORT).unlink(), r"x: holds no best\.safetensors; give a model"),
+    "graph that reads": (naming_a_file, r"x/export\.safetensors: its graphs cannot be computed .*External data path d"),
     "foreign graph": (foreign, r"x/export\.safetensors: its graphs cannot be computed with the ONNX Runtime here \("),
     "other configuration": (
         lambda folder, _: rewrite(folder / EXPORT, KIND, lambda _, texts: texts.update(config="a: 1")),

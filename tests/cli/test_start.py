@@ -69,7 +69,7 @@ def test_what_is_answered_at_once_imports_nothing_heavy() -> None:
         ]
     assert answers("nmt-score --version", "nmt --version") == [
         ([f"nmt-score {__version__}", "[] 0"], ""),
-        ([f"nmt {__version__}", "[] 0"], ""),
+        ([f"nmt {__version__} (nmt-toolkit)", "[] 0"], ""),
     ]
 
 
