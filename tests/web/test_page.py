@@ -268,7 +268,7 @@ def test_the_page_translates_also_offline(tmp_path: Path) -> None:
             if pictures := os.environ.get("TAKE_PICTURES"):
                 browser.picture(Path(pictures) / f"web-{width}-{scheme}.png")
         browser.type("#source", "the ☃")
-        browser.until(f"{status}.startsWith('Line 2: has characters that the model does not know.')")
+        browser.until(f"{status}.startsWith('Line 2: characters that the model does not know.')")
         assert browser.console() == []
     finally:
         browser.close()

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAUSE = 350; // milliseconds without a key before a text is translated
+const MOST_NUMBERS = 10; // of lines that are named
 const SIMD = "AGFzbQEAAAABBQFgAAF7AwIBAAoKAQgAQQD9D/1iCw=="; // the smallest program with it
 const state = { worker: null, id: 0, timer: 0, text: "", lines: [] };
 
@@ -10,22 +11,24 @@ function isOld() {
   return typeof DecompressionStream === "undefined" || !globalThis.WebAssembly?.validate(program);
 }
 
-// Where `has` holds, the numbers of the lines.
-const numbersOf = (has) => state.lines.flatMap((line, number) => (has(line) ? [number + 1] : [])).join(", ");
+// What is said of the lines where `has` holds; nothing where it does not.
+function saidOf(has, problem) {
+  const numbers = state.lines.flatMap((line, number) => (has(line) ? [number + 1] : []));
+  const first = numbers.slice(0, MOST_NUMBERS).join(", ") + (numbers.length > MOST_NUMBERS ? ", …" : "");
+  return numbers.length ? `${numbers.length > 1 ? "Lines" : "Line"} ${first}: ${problem}. ` : "";
+}
 
 function showLines() {
-  const texts = (rank) => state.lines.map((line) => line.texts[Math.min(rank, line.texts.length - 1)]).join("\n");
   const alignments = state.lines.map((line) => line.alignment || NO_WORDS);
-  showTarget(state.text, texts(0), state.lines.some((line) => line.alignment) ? alignments : null);
-  showAlternatives([...new Set([1, 2].map(texts))].filter((text) => text !== texts(0)));
+  const text = state.lines.map((line) => line.texts[0]).join("\n");
+  showTarget(state.text, text, state.lines.some((line) => line.alignment) ? alignments : null);
+  if (state.lines.length === 1) showAlternatives(state.lines[0].texts.slice(1));
   element("copy").hidden = false;
-  const problems = [
-    [(line) => line.isTooLong, "too long to translate; divide it"],
-    [(line) => line.isUnknown, "has characters that the model does not know"],
-    [(line) => line.isUnusual, "has an address, placeholder, emoji, list or capitals; check how it is translated"],
-  ];
-  const found = problems.map(([has, problem]) => [numbersOf(has), problem]).filter(([numbers]) => numbers);
-  say(found.map(([numbers, problem]) => `Line ${numbers}: ${problem}.`).join(" "), found.length > 0);
+  const doubts =
+    saidOf((line) => line.isTooLong, "too long to translate; divide it") +
+    saidOf((line) => line.isUnknown, "characters that the model does not know") +
+    saidOf((line) => line.isUnusual, "an address, placeholder, emoji, list, or capitals; check the translation");
+  say(doubts, doubts !== "");
 }
 
 function receive({ data }) {
