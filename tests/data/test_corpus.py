@@ -1,8 +1,10 @@
 """Reading parallel files: which bytes make a line, and the messages about files that cannot be a corpus."""
 
+import errno
 import gzip
 import os
 import re
+import select
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -271,6 +273,27 @@ def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
     finally:
         os.close(reading)
         writer.join()
+        os.close(writing)
+
+
+def test_where_pipes_cannot_be_asked_what_has_not_arrived_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: whoever writes a line and waits for its answer gets it."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
+
+    monkeypatch.setattr(select, "select", refused)
+    reading, writing = os.pipe()
+    try:
+        lines = Lines(reading)
+        assert lines.waiting()
+        os.write(writing, b"one\ntwo\n")
+        assert next(iter(lines)) == b"one\n"
+        assert not lines.waiting()
+        assert next(iter(lines)) == b"two\n"
+        assert lines.waiting()
+    finally:
+        os.close(reading)
         os.close(writing)
 
 
