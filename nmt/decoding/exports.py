@@ -1,7 +1,9 @@
-"""Exports: a model for ONNX Runtime alone, as files in a folder. They are written with PyTorch, and read without it.
+"""Exports: a model for ONNX Runtime alone, as files in a folder.
 
-encoder.onnx, step.onnx    the graphs (see `graph`), which other programs can run as well
-export.safetensors         what a model file has besides weights, and the checksums of the graphs
+    encoder.onnx, step.onnx    the graphs (see `graph`), which other programs can run as well
+    export.safetensors         what a model file has besides weights, and the checksums of the graphs
+
+They are written with PyTorch, and read without it.
 """
 
 from pathlib import Path
@@ -36,13 +38,8 @@ def save_export(folder: Path, model: ModelFile, graphs: Graphs, precision: str) 
         with written_atomically(folder / f"{name}.onnx", "wb") as file:
             file.write(content)
         digests[f"{name}.onnx"] = new_digest(content).hexdigest()
-    exported = Exported.model_validate(
-        {
-            "precision": precision,
-            "parameters": sum(weight.numel() for weight in model.weights.values()),
-            "digests": digests,
-        }
-    )
+    parameters = sum(weight.numel() for weight in model.weights.values())
+    exported = Exported(precision=precision, parameters=parameters, digests=digests)
     save_model(folder / EXPORT, model._replace(weights={}, exported=exported))
 
 

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -38,7 +38,7 @@ LONGEST_SOURCE = "longest_source"  # in `ModelFile.training`: pieces of the long
 class Exported(BaseModel, frozen=True):
     """What an export says of its graphs."""
 
-    precision: Literal["float32", "int8"]
+    precision: str
     parameters: int
     digests: dict[str, str]  # the checksums of their files, by name
 
