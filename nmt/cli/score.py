@@ -188,7 +188,7 @@ def _score(request: Request) -> None:
 
 def _perplexity(sentences: int, tokens: int, log_probability: float) -> tuple[str, dict[str, float | None]]:
     """The totals, as a line and as numbers; two files of blank lines have no perplexity."""
-    from nmt.ops.loss import perplexity
+    from nmt.evaluation.measurements import perplexity
 
     overall = perplexity(-log_probability / tokens) if tokens else None
     shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"

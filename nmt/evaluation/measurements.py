@@ -16,6 +16,11 @@ Record = dict[str, Any]
 """`step` and `split`, and numbers by name, of which None is one that was not finite."""
 
 
+def perplexity(loss: float) -> float:
+    """exp of the loss in nats per token; infinite where a float cannot hold it."""
+    return math.exp(loss) if loss < 700 else math.inf
+
+
 def measurement(line: bytes) -> Record | None:
     """The record that a line holds: `step`, `split` and numbers, of which null is one.
 

@@ -18,7 +18,6 @@ and so two distributions p and q, which it pulls together; `vectors` is then (to
 That is half of their loss, with their α: they add the two passes up, and this is the mean.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -172,8 +171,3 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, loss_gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         gradients = (None if saved is None else saved * loss_gradient for saved in ctx.saved_tensors)
         return (*gradients, None, None, None)
-
-
-def perplexity(loss: float) -> float:
-    """exp of the loss in nats per token; infinite where a float cannot hold it."""
-    return math.exp(loss) if loss < 700 else math.inf

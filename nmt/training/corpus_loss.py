@@ -14,9 +14,9 @@ import torch
 from nmt.data.batch import Batch, Indices
 from nmt.data.planning import plan_batches
 from nmt.data.store import PairedIds
+from nmt.evaluation.measurements import perplexity
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
-from nmt.ops.loss import perplexity
 from nmt.processes import ALONE, Processes
 from nmt.training.divergence import Diverged
 from nmt.training.objective import batch_loss

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
 from nmt.errors import counted
-from nmt.ops.loss import perplexity
+from nmt.evaluation.measurements import perplexity
 from nmt.training.optim import higher_is_better, improves
 from nmt.training.update import UpdateResult
 
