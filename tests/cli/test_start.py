@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
-from nmt.cli import evaluate, options, shortlist
+from nmt.cli import commands, evaluate, options, shortlist
 from nmt.cli.commands import COMMANDS, loaded
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions
@@ -71,6 +71,13 @@ def test_what_is_answered_at_once_imports_nothing_heavy() -> None:
         ([f"nmt-score {__version__}", "[] 0"], ""),
         ([f"nmt {__version__} (nmt-toolkit)", "[] 0"], ""),
     ]
+
+
+def test_two_distributions_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(commands, "installed", lambda: ["nmt-toolkit", "nmt-runtime"])
+    assert commands.loaded("nmt", ["--version"])() == 0
+    told = f"nmt {__version__} (nmt-toolkit and nmt-runtime; uninstall both, and install one)\n"
+    assert capsys.readouterr().out == told
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
