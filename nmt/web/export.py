@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -92,19 +93,25 @@ def _subwords(content: bytes) -> dict[str, Any]:
 
 
 def in_half(graphs: Graphs) -> Graphs:
-    """The graphs with their matrices of float32 as float16, which ONNX Runtime makes float32 again: half the size."""
+    """The graphs with their embeddings as float16, of which what is read becomes float32 again: half the size."""
     return Graphs(*map(_in_half, graphs))
 
 
 def _in_half(serialized: bytes) -> bytes:
     model = onnx.load_from_string(serialized)
-    casts = []
-    for weight in model.graph.initializer:
-        name, values = weight.name, numpy_helper.to_array(weight)
-        if values.dtype == np.float32 and values.ndim > 1 and np.abs(values).max() <= np.finfo(np.float16).max:
-            weight.CopyFrom(numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
-            casts.append(helper.make_node("Cast", [weight.name], [name], to=TensorProto.FLOAT))
-    nodes = [*casts, *model.graph.node]
+    weights = {weight.name: weight for weight in model.graph.initializer}
+    reads = Counter(name for node in model.graph.node for name in node.input)
+    nodes = []
+    for node in model.graph.node:
+        nodes.append(node)
+        weight = weights.get(node.input[0]) if node.op_type == "Gather" else None
+        if weight is not None and weight.data_type == TensorProto.FLOAT and reads[weight.name] == 1:
+            values = numpy_helper.to_array(weight)
+            if np.abs(values).max() <= np.finfo(np.float16).max:
+                weight.CopyFrom(numpy_helper.from_array(values.astype(np.float16), weight.name))
+                whole = node.output[0]
+                node.output[0] = f"{whole}.half"
+                nodes.append(helper.make_node("Cast", [node.output[0]], [whole], to=TensorProto.FLOAT))
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     content: bytes = model.SerializeToString()

@@ -128,7 +128,7 @@ def expected_search(table: Array, weights: Array, source: int, decoding: Decodin
 @needs_node
 def test_it_cuts_and_searches_as_we_do(tmp_path: Path) -> None:
     draw = random.Random(3)
-    texts = [*TEXTS, *("".join(draw.choices(CHARACTERS, k=draw.randint(1, 25))) for _ in range(400))]
+    texts = [*TEXTS, *("".join(draw.choices(CHARACTERS, k=draw.randint(1, 25))) for _ in range(200))]
     texts += [f"a{character}b {character}{character}" for character in CHARACTERS]
     models = subword_models()
     ids = {
