@@ -13,7 +13,6 @@ import io
 import os
 import re
 import select
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -105,7 +104,6 @@ def selected(reading: Any, writing: Any, *more: Any) -> Any:
 for module, *names in GONE:
     for name in names:
         delattr(module, name)
-shutil._use_fd_functions = False  # type: ignore[attr-defined]
 msvcrt = ModuleType("msvcrt")
 msvcrt.locking, msvcrt.LK_NBLCK = locking, 2  # type: ignore[attr-defined]
 builtins.__import__ = imported
