@@ -235,9 +235,15 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_model_is_refused_in_one_line(
-    model: Path, corpus: Path, tmp_path: Path, damage: str, capfd: pytest.CaptureFixture[str]
+    model: Path,
+    corpus: Path,
+    tmp_path: Path,
+    damage: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In this process; what a process of its own says of a file that is no model is tested below."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where graphs are kept, nobody reads the weights
     change, reason = DAMAGES[damage]
     (tmp_path / "damaged").write_bytes(change(model.read_bytes()))
 
