@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Where no driver of a GPU is found, PyTorch's build without CUDA, a gigabyte instead of six; TORCH=cuda for the other.
-TORCH ?= $(if $(wildcard /dev/nvidiactl /dev/nvmap /dev/dxg /dev/kfd),cuda,cpu)
+# Where no driver of a GPU is found, PyTorch's build without CUDA, a gigabyte instead of six; TORCH=cuda for the other,
+# where there is no .venv yet.
+TORCH ?= $(if $(wildcard /dev/nvidiactl /dev/nvmap /dev/dxg),cuda,cpu)
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.

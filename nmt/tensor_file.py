@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from nmt.files import new_digest, written_atomically
 if TYPE_CHECKING:
     from torch import Tensor
 
+Value = TypeVar("Value")
 VERSION = "1"  # of the format; increased when an older toolkit would misread a file
 LARGEST_HEADER = 1 << 23  # bytes; training 100 layers takes less than half a MiB
 _HEADER, _DIGEST = "nmt-toolkit", "digest"
@@ -232,6 +233,6 @@ def _bytes(tensor: "Tensor") -> memoryview:
     return tensor.flatten().view(torch.uint8).numpy().data
 
 
-def with_prefix(tensors: "dict[str, Tensor]", prefix: str) -> "dict[str, Tensor]":
-    """The tensors whose names begin with `prefix`, by the rest of their names."""
+def with_prefix(tensors: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+    """What has names that begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -190,13 +190,13 @@ def test_the_program_that_runs_an_export(
 ) -> None:
     """The one of docs/runtime.md, with ONNX Runtime alone, writes what the model's greedy search does."""
     monkeypatch.chdir(tmp_path)
-    assert export.main(["--model", str(stock / "runs" / "demo"), "--output", "exported"]) == 0
+    assert export.main(["--model", str(stock / "runs" / "demo"), "--output", "exported.safetensors"]) == 0
     listed = blocks((ROOT / "docs" / "runtime.md").read_text(encoding="utf-8"))
     (program,) = (block.text for block in listed if block.language == "python")
     assert "nmt" not in program
     exec(program.replace("The old dog sleeps .", SENTENCES[1]), {})  # which has nothing that the vocabulary lacks
     limits = {"max_length_ratio": 2.0, "max_length_extra": 0}
-    [[best]] = Translator.load("exported").translate([SENTENCES[1]], beam_size=1, **limits)
+    [[best]] = Translator.load("exported.safetensors").translate([SENTENCES[1]], beam_size=1, **limits)
     assert len(best.text) > 10
     assert capsys.readouterr().out.startswith(best.text)  # which has to end where the program writes another token
 

@@ -1,6 +1,6 @@
-"""nmt-export: a model as files that translate without PyTorch, and that other programs can use.
+"""nmt-export: a model as a file that translates without PyTorch, and that other programs can use, or as a page.
 
-Wiring only: model file → graphs → folder, of an export or of a page.
+Wiring only: model file → graphs → an export, or the folder of a page.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nmt.cli.common import run
 from nmt.cli.options import missing
-from nmt.cli.outputs import failing_as
+from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
 from nmt.errors import collected, refuse
 from nmt.web.package import ADDRESS, LAST, runtime_of
@@ -23,20 +23,18 @@ def parser() -> Parser:
     """The options of the command."""
     made = Parser(
         PROGRAM,
-        description="Write a model as files for ONNX Runtime, which translate on a CPU without PyTorch.",
-        epilog="nmt-translate, nmt-serve, and others take the folder as a model, also where only nmt-runtime is "
+        description="Write a model as a file for ONNX Runtime, which translates on a CPU without PyTorch.",
+        epilog="nmt-translate, nmt-serve, and others take it as a model, also where only nmt-runtime is "
         "installed. Other programs run its graphs with ONNX Runtime.",
     )
     made.add_argument("--model", type=Path, metavar="PATH", help="a model file, or a run folder (its best), required")
     where = made.add_mutually_exclusive_group()
-    where.add_argument(
-        "--output", type=Path, metavar="FOLDER", help="where to write, made if missing; an export there is replaced"
-    )
+    where.add_argument("--output", metavar="FILE", help="save the export; any name will do, such as en-de.safetensors")
     where.add_argument(
         "--web",
         type=Path,
         metavar="FOLDER",
-        help="write a page there instead, which translates in a browser by itself: static files for any host",
+        help="write a page instead, which translates in a browser by itself: static files for any host",
     )
     made.add_argument(
         "--onnxruntime-web", type=Path, metavar="FILE", help="for --web, the npm package of this name, version 1.30.0"
@@ -57,40 +55,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from nmt.cli.models import read_model_paths
-    from nmt.models.model_file import EXPORT
+    from nmt.cli.models import kept, read_model_paths
 
-    is_page = options.web is not None
-    option, what, last = ("--web", "page", LAST) if is_page else ("--output", "export", EXPORT)
-    folder: Path | None = options.web if is_page else options.output
+    output: str | None = options.output
+    folder: Path | None = options.web
     package: Path | None = options.onnxruntime_web
     problems = missing(
         {
             "--model PATH": (options.model, "a model file, or the folder of a run"),
-            f"{option} FOLDER": (folder, "where the export goes; or --web FOLDER for a page"),
-            "--onnxruntime-web FILE": (package if is_page else "", f"the package that curl -O {ADDRESS} fetches"),
+            "--output FILE": (output or folder, "where the export goes; or --web FOLDER for a page"),
+            "--onnxruntime-web FILE": (package if folder else "", f"the package that curl -O {ADDRESS} fetches"),
         }
     )
-    if package and not is_page:
+    if package and not folder:
         problems.append("--onnxruntime-web has an effect only with --web")
     paths = read_model_paths([options.model] if options.model else None, problems)
+    if output is not None and is_in_place(output):
+        problems.append(f"--output {output}: an export is a file; give a name")
+    check_outputs({"--output": output}, problems, others=kept(paths))
     files = [file.name for file in folder.iterdir()] if folder and folder.is_dir() else []
-    if files and last not in files:
-        problems.append(f"{option} {folder}: holds other files, and no {what}; give a new folder")
+    if files and LAST not in files:
+        problems.append(f"--web {folder}: holds other files, and no page; give a new folder")
     with collected(problems):
-        runtime = runtime_of(package) if is_page and package else []
+        runtime = runtime_of(package) if folder and package else []
     refuse(problems)
-    assert folder is not None
     from nmt.decoding.exports import export_graphs, save_export
 
-    precision = options.precision or ("int8" if is_page else "float32")
+    precision = options.precision or ("int8" if folder else "float32")
     model, graphs = export_graphs(paths[0], precision)
-    with failing_as(str(folder)):
-        if is_page:
-            from nmt.web.export import in_half, write_page
+    if folder is not None:
+        from nmt.web.export import in_half, write_page
 
+        with failing_as(str(folder)):
             write_page(folder, model, in_half(graphs) if precision == "int8" else graphs, runtime)
-        else:
-            save_export(folder, model, graphs, precision)
-    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    print(f"{PROGRAM}: {folder}: {precision}, {size:.1f} MB", file=sys.stderr)
+        written = [*folder.iterdir()]
+    else:
+        assert output is not None
+        written = [Path(output).resolve()]
+        with failing_as(output):
+            save_export(written[0], model, graphs, precision)
+    size = sum(file.stat().st_size for file in written) / 1e6
+    print(f"{PROGRAM}: {output or folder}: {precision}, {size:.1f} MB", file=sys.stderr)

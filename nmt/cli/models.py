@@ -52,14 +52,14 @@ def read_models(
     place: Callable[[str], str] = lambda device: device,
 ) -> Models:
     """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
-    from nmt.models.model_file import EXPORT
+    from nmt.models.model_file import is_export
 
     paths = read_model_paths(options["model"], problems)
     name, shortlist, ensemble = options["device"], options.get("shortlist"), options["ensemble"]
     device = None
     if options["model"] or name is not None:
         with collected(problems):
-            usual = "cpu" if any(path.name == EXPORT for path in paths) else "auto"
+            usual = "cpu" if any(map(is_export, paths)) else "auto"
             device = place(device_name(usual if name in (None, "auto") else name))
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"

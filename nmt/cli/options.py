@@ -69,7 +69,7 @@ def add_precision_option(group: argparse._ActionsContainer) -> None:
         choices=PRECISIONS,
         metavar="NAME",
         help=f"what products are rounded to: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
-        f"faster, and changes a translation here and there (default: {PRECISIONS[0]})",
+        f"faster, and changes a translation here and there (default: that of an export, or {PRECISIONS[0]})",
     )
 
 

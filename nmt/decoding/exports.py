@@ -1,11 +1,9 @@
-"""Exports: a model for ONNX Runtime alone, as files in a folder.
-
-    encoder.onnx, step.onnx    the graphs (see `graph`), which other programs can run as well
-    export.safetensors         what a model file has besides weights, and the checksums of the graphs
+"""Exports: a model for ONNX Runtime alone, as a model file with graphs (see `graph`) in place of weights.
 
 They are written with PyTorch, and read without it.
 """
 
+import re
 from pathlib import Path
 from textwrap import shorten
 
@@ -14,9 +12,12 @@ import numpy as np
 from nmt.decoding.graph_files import Graphs
 from nmt.decoding.runtime import Engine
 from nmt.errors import DamagedFile, UserError
-from nmt.files import new_digest, written_atomically
-from nmt.models.model_file import EXPORT, Exported, ModelFile, load_model, rebuild, save_model
+from nmt.models.model_file import Exported, ModelFile, load_model, rebuild, save_model
 from nmt.symbols import BEGIN, END
+
+# A weight that is in another file has its name under the key "location", the first field, of 8 bytes, of an entry. Some
+# releases of ONNX Runtime read any file, and a stranger may write the numbers 10 and 8 longer than needed.
+_IN_ANOTHER_FILE = re.compile(rb"(?:\x0a|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
 
 
 def export_graphs(path: Path, precision: str) -> tuple[ModelFile, Graphs]:
@@ -30,33 +31,22 @@ def export_graphs(path: Path, precision: str) -> tuple[ModelFile, Graphs]:
     return model, graphs
 
 
-def save_export(folder: Path, model: ModelFile, graphs: Graphs, precision: str) -> None:
-    """Write an export; the last file makes it complete. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    digests = {}
-    for name, content in graphs._asdict().items():
-        with written_atomically(folder / f"{name}.onnx", "wb") as file:
-            file.write(content)
-        digests[f"{name}.onnx"] = new_digest(content).hexdigest()
+def save_export(path: Path, model: ModelFile, graphs: Graphs, precision: str) -> None:
+    """Write an export so that a crash leaves the old file or the new one. Raises OSError."""
     parameters = sum(weight.numel() for weight in model.weights.values())
-    exported = Exported(precision=precision, parameters=parameters, digests=digests)
-    save_model(folder / EXPORT, model._replace(weights={}, exported=exported))
+    about = {"precision": precision, "parameters": parameters, "graphs": graphs._asdict()}
+    save_model(path, model._replace(weights={}, exported=Exported.model_validate(about)))
 
 
-def read_export(path: Path, model: ModelFile) -> Graphs:
-    """The graphs beside the file of an export, which compute a step. Raises UserError unless they are its own."""
+def read_export(path: Path, digest: str | None) -> Graphs:
+    """The graphs of an export with this checksum, which compute a step. Raises UserError unless there are any."""
+    model = load_model(path, export=True)
+    if model.digest != digest:
+        raise UserError(f"{path}: has another content than when it was loaded first; start again")
     assert model.exported is not None
-    contents = {}
-    for name in Graphs._fields:
-        file = path.with_name(f"{name}.onnx")
-        try:
-            contents[name] = file.read_bytes()
-        except OSError as error:
-            raise UserError(
-                f"{file}: cannot be read ({error.strerror}); an export is all files of its folder"
-            ) from error
-        if new_digest(contents[name]).hexdigest() != model.exported.digests.get(file.name):
-            raise DamagedFile(f"{file}: damaged, or of another export than {path} (the checksums differ)")
+    contents = model.exported.graphs
+    if contents.keys() != set(Graphs._fields) or any(map(_IN_ANOTHER_FILE.search, contents.values())):
+        raise DamagedFile(f"{path}: damaged: its graphs are not those that nmt-export writes")
     graphs = Graphs(**contents)
     try:
         engine = Engine(graphs, 1)

@@ -187,7 +187,7 @@ class RuntimeScorer(AnyScorer):
         """`scores`: those of the models' attention, by their names."""
         super().__init__(len(graphs), ensemble, np)
         self.graphs, self._scores = tuple(graphs), tuple(scores)
-        self._making = Lock()
+        self._making, self._process = Lock(), os.getpid()
         self._engines: dict[tuple[int, int, bool], list[Engine]] = {}
 
     @property
@@ -197,7 +197,9 @@ class RuntimeScorer(AnyScorer):
 
     def engines(self, *, among: bool = False) -> list[Engine]:
         """One for each model, with as many threads as there are here. Raises CannotExportError."""
-        here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads
+        here = os.getpid(), number(), among  # a process that was forked has none of its parent's threads,
+        if here[0] != self._process:  # and perhaps a lock that one of them held
+            self._making, self._process = Lock(), here[0]
         with self._making:
             if here not in self._engines:
                 self._engines[here] = [of_model.engine(here[1], among=among) for of_model in self.graphs]

@@ -189,7 +189,7 @@ def _at_once(
             ]
         )
         chosen.append(log_probabilities.gather(1, tokens[some]).squeeze(1))
-    sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
+    sums = [float(part.sum()) for part in torch.cat(chosen).cpu().double().split(batch.target_lengths.tolist())]
     return sums, mean(torch, weights).cpu().numpy() if attention else [None] * len(sums)
 
 

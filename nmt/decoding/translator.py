@@ -470,7 +470,7 @@ def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer |
 def _exported(one: _Loaded, precision: str, among: bool) -> Graphs | None:
     """The graphs of a model, made of its file, or those of an export."""
     if one.file.exported and one.file.exported.precision == precision and not among:
-        return read_export(one.path, one.file)
+        return read_export(one.path, one.file.digest)
     network = _network(one.path, one.file.digest)  # which an export has not
     from nmt.decoding.graph import checked_export
 

@@ -1,17 +1,18 @@
 """A trained model in one file: weights, resolved configuration and subword models, in the safetensors format.
 
 Nothing in the file is ever executed. The subword models are bytes here: text is the business of `nmt.data`. PyTorch and
-the networks are imported late: what a model is for is read without them. An export has a file of the same format,
-without weights, and beside it the graphs that compute with them (`nmt.decoding.exports`).
+the networks are imported late: what a model is for is read without them. An export is a file of the same format with
+the graphs that compute with the weights in place of the weights (`nmt.decoding.exports`).
 """
 
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.config.allowed import NO_FAMILIES, Families
@@ -28,19 +29,18 @@ if TYPE_CHECKING:
 KIND = "model"
 LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
 _RUNS_SHOWN = 5  # of a folder of runs, where one was to be given
-_WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
+_WEIGHTS, _GRAPHS, _SOURCE, _TARGET = "weights.", "graphs.", "subwords.source", "subwords.target"
 _EXPORTED = "exported"
 BEST = "best.safetensors"
-EXPORT = "export.safetensors"  # in the folder that nmt-export writes
 LONGEST_SOURCE = "longest_source"  # in `ModelFile.training`: pieces of the longest source line that was trained on
 
 
 class Exported(BaseModel, frozen=True):
-    """What an export says of its graphs."""
+    """What an export says of its graphs, and these by name, where they have been read."""
 
-    precision: str
+    precision: Literal["float32", "int8"]
     parameters: int
-    digests: dict[str, str]  # the checksums of their files, by name
+    graphs: dict[str, bytes] = Field(default={}, exclude=True, repr=False)
 
 
 class ModelFile(NamedTuple):
@@ -62,6 +62,8 @@ def save_model(path: Path, model: ModelFile) -> None:
     tensors[_SOURCE] = _as_tensor(model.source_subwords)
     if model.target_subwords != model.source_subwords:
         tensors[_TARGET] = _as_tensor(model.target_subwords)
+    if model.exported is not None:
+        tensors |= {f"{_GRAPHS}{name}": _as_tensor(content) for name, content in model.exported.graphs.items()}
     texts = {
         "config": dump_config(model.config),
         "sizes": json.dumps(model.sizes),
@@ -78,19 +80,26 @@ def longest_trained(model: ModelFile) -> int:
 
 
 def model_path(path: Path) -> Path:
-    """The model file that the user means: `path` itself, or the best model of a run folder, or that of an export."""
+    """The model file that the user means: `path` itself, or the best model of the run folder `path`."""
     if path.is_dir():
-        if there := [path / name for name in (BEST, EXPORT) if (path / name).is_file()]:
-            return there[0]
+        if (path / BEST).is_file():
+            return path / BEST
         runs = sorted(best.parent.name for best in path.glob(f"*/{BEST}"))
         inside = f"; it holds {', '.join(first_of(runs, _RUNS_SHOWN))}" if runs else ""
         raise UserError(
-            f"{path}: holds no {BEST}; give a model file, an export, or the folder of a run that has validated at "
-            f"least once{inside}"
+            f"{path}: holds no {BEST}; give a model file, or the folder of a run that has validated at least once"
+            f"{inside}"
         )
     if missing := nothing_at(path, "no such model file or run folder"):
         raise UserError(missing)
     return path
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file is an export; False where it cannot be read."""
+    with suppress(UserError), open_tensors(path, kind=KIND) as file:
+        return _EXPORTED in file.texts
+    return False
 
 
 def load_model(path: Path, *, export: bool = False) -> ModelFile:
@@ -116,12 +125,13 @@ def load_model(path: Path, *, export: bool = False) -> ModelFile:
         except (KeyError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
         if head is not None and head.exported is not None:
-            if export:
-                return head
-            raise UserError(
-                f"{path}: an export, which only translates, on a CPU, in {head.exported.precision}, and without a "
-                "shortlist; for anything else, give the model file that it was made of"
-            )
+            if not export:
+                raise UserError(
+                    f"{path}: an export, which only translates, on a CPU, in {head.exported.precision}, and without a "
+                    "shortlist; for anything else, give the model file that it was made of"
+                )
+            graphs = with_prefix(file.contents(), _GRAPHS)
+            return head._replace(exported=head.exported.model_copy(update={"graphs": graphs}))
         tensors = file.read()
     weights = with_prefix(tensors, _WEIGHTS)
     for name, weight in weights.items():
@@ -143,8 +153,6 @@ def load_head(path: Path) -> ModelFile:
 def _head(file: TensorFile) -> ModelFile:
     config, sizes, training = _described(file.texts)
     exported = Exported.model_validate_json(file.texts[_EXPORTED]) if _EXPORTED in file.texts else None
-    if exported is not None:
-        file.contents()  # which has nothing else to be read, and is checked
     source = file.content(_SOURCE)
     target = file.content(_TARGET) if _TARGET in file.tensors else source
     return ModelFile(config, {}, source, target, sizes, training, file.digest, exported)

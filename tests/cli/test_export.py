@@ -11,8 +11,7 @@ from nmt.cli import average, export, info, translate
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.files import file_digest
-from nmt.models.model_file import EXPORT, KIND
+from nmt.models.model_file import KIND, load_model, save_model
 from tests.hostile_files import rewrite
 from tests.random_model import SENTENCES, save_random_model, text
 
@@ -36,10 +35,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def exports(models: list[Path]) -> list[Path]:
     """Of both in float32, and of the first in int8."""
-    folders = [model.with_name(f"export{number}") for number, model in enumerate([*models, models[0]])]
-    for model, folder, precision in zip([*models, models[0]], folders, ("float32", "float32", "int8"), strict=True):
-        assert export.main(["--model", str(model), "--output", str(folder), "--precision", precision]) == 0
-    return folders
+    files = [model.with_name(f"export{number}") for number, model in enumerate([*models, models[0]])]
+    for model, file, precision in zip([*models, models[0]], files, ("float32", "float32", "int8"), strict=True):
+        assert export.main(["--model", str(model), "--output", str(file), "--precision", precision]) == 0
+    return files
 
 
 def best(paths: Sequence[Path], **options: str) -> list[tuple[str, float]]:
@@ -71,7 +70,7 @@ def test_what_an_export_cannot_do(models: list[Path], exports: list[Path], capsy
         assert translate.main([*one, "--input", "lines", *options]) == 2
     assert average.main([*one, "--model", str(models[0]), "--output", "average"]) == 2
     told = capsys.readouterr().err.splitlines()
-    why = f"{exports[2] / EXPORT}: an export, which only translates, on a CPU, in int8, and without a shortlist; for"
+    why = f"{exports[2]}: an export, which only translates, on a CPU, in int8, and without a shortlist; for"
     assert [why in line for line in told] == [True] * 3
     translator = Translator.load(exports[0])
     with pytest.raises(UserError, match="an export, which only translates"):
@@ -79,70 +78,88 @@ def test_what_an_export_cannot_do(models: list[Path], exports: list[Path], capsy
     assert len(list(translator.translate(["a dog"]))) == 1
 
 
-def flipped(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-100] ^= 1
-    file.write_bytes(content)
+def flipped(path: Path, content: bytes) -> None:
+    """One bit of a part of the file that ends so."""
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(content) + len(content) - 1] ^= 1
+    path.write_bytes(whole)
 
 
-def foreign(folder: Path, other: Path) -> None:
-    """A graph that computes something else, with a checksum that agrees."""
-    shutil.copyfile(other / "encoder.onnx", folder / "step.onnx")
-    agree(folder)
+def with_graphs(path: Path, change: Callable[[dict[str, bytes]], object]) -> None:
+    """Somebody's own graphs, with a checksum that agrees."""
+    model = load_model(path, export=True)
+    assert model.exported is not None
+    graphs = dict(model.exported.graphs)
+    change(graphs)
+    save_model(path, model._replace(exported=model.exported.model_copy(update={"graphs": graphs})))
 
 
-def naming_a_file(folder: Path, _: Path) -> None:
+def naming_a_file(graphs: dict[str, bytes], place: Path, long: bool = False) -> None:
     """A weight is somebody's file."""
-    graph = onnx.load(folder / "step.onnx")
+    graph = onnx.load_from_string(graphs["step"])
     weight = max(graph.graph.initializer, key=lambda one: len(one.raw_data))
     Path("secret").write_bytes(weight.raw_data)
-    onnx.external_data_helper.set_external_data(weight, "secret")
+    onnx.external_data_helper.set_external_data(weight, str(place))
     weight.ClearField("raw_data")
-    onnx.save(graph, folder / "step.onnx")
-    agree(folder)
+    content = graph.SerializeToString()
+    graphs["step"] = content.replace(b"\x0a\x08location", b"\x0a\x88\x00location") if long else content
 
 
-def agree(folder: Path) -> None:
-    digests = {file.name: file_digest(file) for file in folder.glob("*.onnx")}
-    exported = f'{{"precision": "float32", "parameters": 1, "digests": {digests}}}'.replace("'", '"')
-    rewrite(folder / EXPORT, KIND, lambda _, texts: texts.update(exported=exported))
+def told_of(**changes: str) -> Change:
+    return lambda path, _: rewrite(path, KIND, lambda _, texts: texts.update(changes))
 
 
+OTHERS = "x: damaged: its graphs are not those that nmt-export writes"
 BROKEN: dict[str, tuple[Change, str]] = {
-    "another's": (lambda folder, other: shutil.copy(other / "step.onnx", folder), r"x/step\.onnx: damaged, or of an"),
-    "damaged graph": (lambda folder, _: flipped(folder / "encoder.onnx"), r"x/encoder\.onnx: damaged, or of another"),
-    "missing graph": (lambda folder, _: (folder / "step.onnx").unlink(), r"x/step\.onnx: cannot be read \(No such fi"),
-    "damaged subwords": (lambda folder, _: flipped(folder / EXPORT), r"x/export\.safetensors: damaged: its content is"),
-    "no export": (lambda folder, _: (folder / EXPORT).unlink(), r"x: holds no best\.safetensors; give a model"),
-    "graph that reads": (naming_a_file, r"x/export\.safetensors: its graphs cannot be computed .*External data path d"),
-    "foreign graph": (foreign, r"x/export\.safetensors: its graphs cannot be computed with the ONNX Runtime here \("),
-    "other configuration": (
-        lambda folder, _: rewrite(folder / EXPORT, KIND, lambda _, texts: texts.update(config="a: 1")),
-        r"x/export\.safetensors: its configuration cannot be read: .*line 1: a",
+    "damaged graph": (
+        lambda path, _: flipped(path, load_graphs(path)["encoder"][-50:]),
+        "x: damaged: its content is not what was written",
     ),
-    "newer": (
-        lambda folder, _: rewrite(folder / EXPORT, KIND, lambda _, texts: texts.update(version="2")),
-        r"x/export\.safetensors: written by a newer version of the toolkit",
+    "missing graph": (lambda path, _: with_graphs(path, lambda graphs: graphs.pop("step")), OTHERS),
+    "graph that reads": (
+        lambda path, _: with_graphs(path, lambda graphs: naming_a_file(graphs, Path("secret"))),
+        OTHERS,
     ),
+    "graph that reads from anywhere": (
+        lambda path, _: with_graphs(path, lambda graphs: naming_a_file(graphs, Path("secret").absolute(), long=True)),
+        OTHERS,
+    ),
+    "foreign graph": (
+        lambda path, other: with_graphs(path, lambda graphs: graphs.update(step=load_graphs(other)["encoder"])),
+        r"x: its graphs cannot be computed with the ONNX Runtime here \(",
+    ),
+    "other configuration": (told_of(config="a: 1"), "x: its configuration cannot be read: .*line 1: a"),
+    "other precision": (
+        told_of(exported='{"precision": "../..", "parameters": 1}'),
+        "x: damaged: its parts do not fit together",
+    ),
+    "newer": (told_of(version="2"), "x: written by a newer version of the toolkit"),
 }
+
+
+def load_graphs(path: Path) -> dict[str, bytes]:
+    exported = load_model(path, export=True).exported
+    assert exported is not None
+    return exported.graphs
 
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_nothing_of_a_broken_export_is_computed(kind: str, exports: list[Path], cache: Path) -> None:
     change, told = BROKEN[kind]
-    shutil.copytree(exports[0], "x")
+    shutil.copy(exports[0], "x")
     change(Path("x"), exports[1])
     with pytest.raises(UserError, match=told):
         Translator.load("x")
     assert not cache.exists()
 
 
-def test_only_an_export_is_replaced(models: list[Path], exports: list[Path], capsys: Capture) -> None:
-    shutil.copytree(exports[0], "x")
+def test_what_is_written(models: list[Path], exports: list[Path], capsys: Capture) -> None:
+    shutil.copy(exports[0], "x")
     assert export.main(["--model", str(models[1]), "--output", "x"]) == 0
     assert best([Path("x")]) == best(exports[1:2])
-    Path("x", EXPORT).unlink()
+    assert [path.name for path in Path().iterdir() if path.is_file()] == ["x"]
     capsys.readouterr()
+    assert export.main(["--model", str(models[0]), "--output", str(models[0])]) == 2
+    assert f"--output {models[0]}: " in capsys.readouterr().err
     assert export.main(["--output", "x"]) == 2
-    assert "--model PATH is missing" in (told := capsys.readouterr().err)
-    assert "--output x: holds other files, and no export; give a new folder" in told
+    assert "--model PATH is missing" in capsys.readouterr().err
