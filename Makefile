@@ -32,7 +32,7 @@ $(READY): pyproject.toml constraints.txt
 	@# give, where it cannot be reached, comes from the usual one.
 	@[ $(TORCH) != cpu ] || $(BIN)/python -m pip install --quiet --no-compile --no-deps --retries 0 --timeout 15 \
 		--constraint constraints.txt --index-url https://download.pytorch.org/whl/cpu torch 2>/dev/null \
-		|| echo "PyTorch without CUDA cannot be had from download.pytorch.org; taking the usual build"
+		|| echo "PyTorch without CUDA is not available from download.pytorch.org; taking the usual build"
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Packages'
 	@# own tests are not, and some packages contain files that this version of Python cannot compile and never imports.

@@ -37,6 +37,6 @@ def device_name(name: str) -> str:
         return "cuda" if "cuda" in usable else "cpu"
     if name not in usable:
         raise UserError(
-            f"--device {name}: PyTorch can use none on this machine; choose one of auto, {', '.join(usable)}"
+            f"--device {name}: is not available to PyTorch on this machine; choose one of auto, {', '.join(usable)}"
         )
     return name

@@ -23,7 +23,7 @@ def test_what_pytorch_can_use_may_be_chosen(there: tuple[str, ...], auto: str, m
             assert device_name(name) == name
         else:
             with pytest.raises(
-                UserError, match=f"{name}: PyTorch can use none .* one of {', '.join(('auto', 'cpu', *there))}$"
+                UserError, match=f"{name}: is not available to PyTorch .* one of {', '.join(('auto', 'cpu', *there))}$"
             ):
                 device_name(name)
 

@@ -207,7 +207,7 @@ class Translator:
         if isinstance(self.scorer, RuntimeScorer):
             assert self._files is not None
             if self._files.precision == "int8":
-                raise UserError("precision int8: PyTorch does not compute so; load the translator in float32")
+                raise UserError("precision int8: PyTorch cannot compute in int8 here; load the translator in float32")
             self.scorer = _pytorch_scorer(self._files, self.device)
         return self.scorer.models  # type: ignore[attr-defined]
 

@@ -87,7 +87,8 @@ def test_a_device_that_is_not_there(
     for module in (torch.cuda, torch.backends.mps, torch.xpu):
         monkeypatch.setattr(module, "is_available", lambda: False)
     assert main(["--config", str(tiny), "--output", str(tmp_path / "run"), "--device", device]) == 2
-    assert f"--device {device}: PyTorch can use none on this machine; choose one of auto, cpu" in complaint(capsys)
+    message = f"--device {device}: is not available to PyTorch on this machine; choose one of auto, cpu"
+    assert message in complaint(capsys)
     assert not (tmp_path / "run").exists()
 
 

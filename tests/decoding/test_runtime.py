@@ -307,7 +307,7 @@ def test_a_translator_of_files_computes_as_it_can(
     assert [best.text for best, *_ in loaded.translate(SENTENCES)] != before
     assert [best.text for best, *_ in Translator.load(path).translate(SENTENCES)] == before
     assert len(exported) == 1
-    with pytest.raises(UserError, match="int8: PyTorch does not compute so"):
+    with pytest.raises(UserError, match="int8: PyTorch cannot compute in int8 here"):
         Translator.load(path, precision="int8").models  # noqa: B018
 
     shutil.rmtree(cache)

@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.end_to_end.conftest import assert_same
 
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="the simulation of Windows is one on Linux")
 HERE = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 BELOW_A_DAY, ABOVE_A_DAY = 86_300, 86_500
 
