@@ -53,6 +53,7 @@ def _info(options: argparse.Namespace) -> None:
         "file": str(path),
         "bytes": path.stat().st_size,
         "written": datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds"),
+        "export": None if model.exported is None else model.exported.precision,
         "name": model.config.name,
         "source_language": data.source_language,
         "target_language": data.target_language,

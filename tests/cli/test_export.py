@@ -57,8 +57,9 @@ def test_what_an_export_is(models: list[Path], exports: list[Path], capsys: Capt
     told = []
     for path in (models[0], exports[2]):
         assert info.main(["--model", str(path), "--json"]) == 0
-        told.append(capsys.readouterr().out.partition('"name"')[2])
-    assert told[0] == told[1] != ""
+        told.append(capsys.readouterr().out.partition('"name"'))
+    assert told[0][2] == told[1][2] != ""
+    assert '"export": "int8"' in told[1][0]
 
 
 def test_what_an_export_cannot_do(models: list[Path], exports: list[Path], capsys: Capture) -> None:
