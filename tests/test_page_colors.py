@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-STYLES = [ROOT / "nmt" / name for name in ("pages.css", "serving/page/style.css", "evaluation/page/style.css")]
+STYLES = [ROOT / "nmt" / name for name in ("pages.css", "translating.css", "evaluation/page/style.css")]
 COLOR = re.compile(r"--(\w+): light-dark\(#([0-9a-f]{6}), #([0-9a-f]{6})\)")
 ON_SHEET = [(name, "sheet") for name in ("ink", "soft", "accent", "error", "missing")]
 ON_OTHERS = [("soft", "paper"), ("ink", "track"), ("ink", "weight")]  # mixtures of track and weight are in between

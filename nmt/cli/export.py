@@ -13,10 +13,10 @@ from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
 from nmt.errors import collected, refuse
-from nmt.web.package import ADDRESS, LAST, runtime_of
+from nmt.web.package import ADDRESS, files_of, runtime_of
 
 PROGRAM = "nmt-export"
-PRECISIONS = ("float32", "int8")
+EXPORTED_IN = ("float32", "int8")
 
 
 def parser() -> Parser:
@@ -41,10 +41,10 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--precision",
-        choices=PRECISIONS,
+        choices=EXPORTED_IN,
         metavar="NAME",
-        help=f"what products are rounded to: {' or '.join(PRECISIONS)}; int8 is smaller and faster, and changes a "
-        f"translation here and there (default: {PRECISIONS[0]}, with --web int8)",
+        help=f"what products are rounded to: {' or '.join(EXPORTED_IN)}; int8 is smaller and faster, and changes a "
+        f"translation here and there (default: {EXPORTED_IN[0]}, with --web int8)",
     )
     return made
 
@@ -73,9 +73,8 @@ def _export(options: argparse.Namespace) -> None:
     if output is not None and is_in_place(output):
         problems.append(f"--output {output}: an export is a file; give a name")
     check_outputs({"--output": output}, problems, others=kept(paths))
-    files = [file.name for file in folder.iterdir()] if folder and folder.is_dir() else []
-    if files and LAST not in files:
-        problems.append(f"--web {folder}: holds other files, and no page; give a new folder")
+    if folder and folder.is_dir() and [*folder.iterdir()] and not files_of(folder):
+        problems.append(f"--web {folder}: holds other files, and no page of nmt-export; give a new folder")
     with collected(problems):
         runtime = runtime_of(package) if folder and package else []
     refuse(problems)

@@ -59,11 +59,9 @@ PAGE = Path(__file__).with_name("page")
 SPEC = PAGE / "spec.yaml"
 FILES = {
     "/": PAGE / "index.html",
-    "/pages.css": PAGE.parents[1] / "pages.css",  # the colors of the other page, too
-    "/pages.js": PAGE.parents[1] / "pages.js",
-    "/style.css": PAGE / "style.css",
     "/script.js": PAGE / "script.js",
-    "/icon.svg": PAGE / "icon.svg",
+    # of other pages, too
+    **{f"/{name}": PAGE.parents[1] / name for name in ("pages.css", "translating.css", "pages.js", "icon.svg")},
 }
 WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU

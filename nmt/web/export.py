@@ -2,7 +2,8 @@
 
 ONNX Runtime's WebAssembly (see `package`) computes the graphs; what stands in `page/` cuts text, searches, and shows
 translations. Large files are packed (gzip, whose checksum finds what is damaged) and named by their content, so that a
-browser never mixes those of two exports.
+browser never mixes those of two exports. The programs of another version may still come from its HTTP cache, until the
+service worker has compared all files.
 """
 
 import gzip
@@ -30,10 +31,11 @@ from nmt.decoding.text.segments import longest_segment
 from nmt.errors import UserError
 from nmt.files import written_atomically
 from nmt.models.model_file import ModelFile
+from nmt.web.package import START, WORKER, files_of
 
 PACKAGE = Path(nmt.__file__).parent
 PAGE = Path(__file__).with_name("page")
-SHARED = [PACKAGE / name for name in ("pages.css", "pages.js", "serving/page/style.css", "serving/page/icon.svg")]
+SHARED = [PACKAGE / name for name in ("pages.css", "translating.css", "pages.js", "icon.svg")]
 
 
 def write_page(folder: Path, model: ModelFile, graphs: Graphs, runtime: Sequence[bytes]) -> None:
@@ -57,17 +59,17 @@ def write_page(folder: Path, model: ModelFile, graphs: Graphs, runtime: Sequence
     names = {"title": title, "source": codes[0], "target": codes[1]}
     page = Template(files["index.html"].decode()).substitute({name: escape(text) for name, text in names.items()})
     files["index.html"] = page.encode()
-    worker = files.pop("service-worker.js")
+    worker = files.pop(WORKER)
     digests = _json({name: _digest(content) for name, content in files.items()})
-    start = b'const [VERSION, FILES] = ["%s", %s];\n' % (_digest(digests).encode(), digests)
-    files["service-worker.js"] = start + worker
+    files[WORKER] = (START % (_digest(digests), digests.decode())).encode() + worker
+    former = files_of(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         with written_atomically(folder / name, "wb") as file:
             file.write(content)
-    for former in folder.glob("*-????????????????.bin"):
-        if former.name not in files:
-            former.unlink()
+    for path in folder.iterdir():
+        if path.name in former - files.keys():
+            path.unlink()
 
 
 def _subwords(content: bytes) -> dict[str, Any]:

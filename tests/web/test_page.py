@@ -184,7 +184,7 @@ def unpacked(folder: Path, name: str) -> bytes:
 
 
 def test_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In float32, and in their place in int8."""
+    """In float32, and in their place in int8, beside a file of somebody else, which stays."""
     model, folder = save_random_model(tmp_path / "model.safetensors"), tmp_path / "page"
     package, results = made_package(tmp_path, monkeypatch), []
     for more in (["--precision", "float32"], []):
@@ -197,10 +197,13 @@ def test_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert start
         digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-        del digests["service-worker.js"]
+        for name in ("service-worker.js", "photos-0123456789abcdef.bin"):
+            digests.pop(name, None)
         assert json.loads(start[1]) == digests
         assert unpacked(folder, "program") == PROGRAM.encode()
+        (folder / "photos-0123456789abcdef.bin").touch()
     assert 0 < np.abs(results[0] - results[1]).max() < 0.1
+    assert (folder / "photos-0123456789abcdef.bin").exists()
     text = (folder / "index.html").read_text(encoding="utf-8")
     assert "<title>English → English</title>" in text
     for name in re.findall(r'(?:href|src)="([^"]+)"', text):
@@ -220,42 +223,94 @@ def test_what_it_does_not_write(
     web = ("--web", str(tmp_path / "new"))
     assert "--onnxruntime-web FILE is missing: the package that curl -O https://" in refused(*web)
     absent = refused(*web, "--onnxruntime-web", "absent.tgz")
-    assert "absent.tgz: cannot be read: No such file or directory; fetch https://" in absent
+    assert "absent.tgz: cannot be read: No such file or directory; download https://" in absent
+    # somebody's website
+    (tmp_path / "service-worker.js").write_text("const CACHE = 1;")
     here = refused("--web", str(tmp_path), "--onnxruntime-web", str(package))
-    assert f"--web {tmp_path}: holds other files, and no page; give a new folder" in here
+    assert f"--web {tmp_path}: holds other files, and no page of nmt-export; give a new folder" in here
     package.write_bytes(b"")
     other = refused(*web, "--onnxruntime-web", str(package))
-    assert "package.tgz: is not https://registry.npmjs.org/onnxruntime-web/" in other
+    assert "package.tgz: its checksum is not that of https://registry.npmjs.org/onnxruntime-web/" in other
     unused = refused("--output", str(tmp_path / "new"), "--onnxruntime-web", str(package))
     assert "--onnxruntime-web has an effect only with --web" in unused
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class Host(SimpleHTTPRequestHandler):
+    """Of those that know only one address of the page."""
+
     def log_message(self, *_: object) -> None:
         pass
+
+    def do_GET(self) -> None:
+        if self.path == "/index.html":
+            self.send_response(301)
+            self.send_header("Location", "/")
+            self.end_headers()
+        else:
+            super().do_GET()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+    """Of the folder `page` in the test's."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Host, directory=str(tmp_path / "page")))
+    Thread(target=server.serve_forever).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+RUNTIME_STUB = """
+export const env = { wasm: {} };
+export class Tensor {}
+const run = () => { throw new Error("no memory"); };
+export const InferenceSession = { create: async () => ({ inputNames: [], outputNames: [], run }) };
+"""
+
+
+@needs_node
+def test_what_its_workers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: ThreadingHTTPServer) -> None:
+    """A page is kept that was redirected; what fails is told of its text, and a long line soon."""
+    model, folder, programs = (
+        save_random_model(tmp_path / "model.safetensors"),
+        tmp_path / "page",
+        tmp_path / "programs",
+    )
+    assert exported(model, folder, made_package(tmp_path, monkeypatch)) == 0
+    shutil.copytree(folder, programs)
+    (programs / "runtime.js").write_text(RUNTIME_STUB)
+    (programs / "package.json").write_text('{"type": "module"}')
+    shutil.copy(Path(__file__).with_name("workers.mjs"), programs)
+    command = [NODE or "", "workers.mjs", f"http://127.0.0.1:{host.server_port}/"]
+    texts = json.dumps(["dog", "dog" * 40_000]).encode()
+    answer = subprocess.run(command, input=texts, cwd=programs, capture_output=True, timeout=60)
+    assert not answer.stderr, answer.stderr.decode()
+    result = json.loads(answer.stdout)
+    assert result["page"] == {"redirected": False, "type": "text/html", "text": (folder / "index.html").read_text()}
+    assert {*result["names"], "service-worker.js"} == {path.name for path in folder.iterdir()}
+    failed, long = {"id": 0, "error": "no memory"}, {"id": 1, "number": 0, "texts": [""], "isTooLong": True}
+    assert result["answers"] == [{"isReady": True}, failed, long]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(None in (CHROMIUM, DRIVER), reason="needs chromium and chromedriver")
 @pytest.mark.skipif(PACKAGE is None, reason="needs ONNXRUNTIME_WEB=FILE, the package that nmt/web/export.py names")
-def test_the_page_translates_also_offline(tmp_path: Path) -> None:
+def test_the_page_translates_also_offline(tmp_path: Path, host: ThreadingHTTPServer) -> None:
     source, target = ["the", "old", "dog", "sleeps"], ["heute", "schläft", "mein", "Hund"]
     model, folder = tmp_path / "model.safetensors", tmp_path / "page"
     save_known_model(model, source, target, [(0, 2), (1, 0), (2, 3), (3, 1)])
     assert exported(model, folder, Path(PACKAGE or "")) == 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    Thread(target=server.serve_forever).start()
     browser = Browser(tmp_path / "profile", "--window-size=1400,800")
     status, shown = (
         "return document.querySelector('#status').textContent",
         "return document.querySelector('#target').textContent",
     )
     try:
-        url = f"http://127.0.0.1:{server.server_port}/"
+        url = f"http://127.0.0.1:{host.server_port}/"
         browser.open(url)
         browser.until("return !document.querySelector('#offline').hidden")
-        server.shutdown()
-        server.server_close()
+        host.shutdown()
+        host.server_close()
         for scheme, width in (("light", 1400), ("dark", 400)):
             browser.resize(width, 800)
             browser.prefer(scheme)
@@ -269,8 +324,8 @@ def test_the_page_translates_also_offline(tmp_path: Path) -> None:
                 browser.picture(Path(pictures) / f"web-{width}-{scheme}.png")
         browser.type("#source", "the ☃")
         browser.until(f"{status}.startsWith('Line 2: characters that the model does not know.')")
+        browser.run("receive({ data: { id: state.id - 1, error: 'of a former text' } })")
+        assert browser.run(f"{shown}.startsWith('heute')")
         assert browser.console() == []
     finally:
         browser.close()
-        server.shutdown()
-        server.server_close()

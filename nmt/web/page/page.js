@@ -32,12 +32,13 @@ function showLines() {
 }
 
 function receive({ data }) {
+  if (data.id !== undefined && data.id !== state.id) return; // of a former text
   if (data.error) {
     clear();
     say(data.error, true);
   } else if (data.isReady) {
     if (!state.text.trim()) say("");
-  } else if (data.id === state.id) {
+  } else {
     state.lines[data.number] = data;
     const lines = state.text.split("\n").length;
     if (state.lines.length === lines) showLines();
@@ -68,7 +69,7 @@ function begin() {
   followTheme();
   offerCopy();
   if (isOld()) {
-    stop("This browser is too old: the page needs WebAssembly with SIMD, which browsers have since 2023.");
+    stop("This browser is too old: the page needs WebAssembly with SIMD, which browsers have had since 2023.");
     return;
   }
   say("Loading the model …");

@@ -3,10 +3,11 @@ const CACHE = `${registration.scope} ${VERSION}`;
 
 async function intact(name, options) {
   const response = await fetch(name, options);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await response.clone().arrayBuffer()));
+  const content = await response.arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", content));
   const written = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   if (!response.ok || written !== FILES[name]) throw new Error(`${name} is damaged`);
-  return response;
+  return new Response(content, { headers: response.headers }); // one that was redirected cannot answer a navigation
 }
 
 async function keep() {

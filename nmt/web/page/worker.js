@@ -48,9 +48,10 @@ function alignment(line, pieces, parts, attention) {
 }
 
 async function translated(line, { source, target, engine, decoding, longest }) {
-  const pieces = source.encode(line);
+  const isLong = line.length > longest * source.longest; // which is seen before it is cut, in time as its square
+  const pieces = isLong ? [] : source.encode(line);
+  if (isLong || pieces.length > longest) return { texts: [""], isTooLong: true };
   if (!pieces.length) return { texts: [""] };
-  if (pieces.length > longest) return { texts: [""], isTooLong: true };
   const ids = pieces.map(({ id }) => id);
   const found = await search(engine, ids, decoding, Math.min(ALTERNATIVES + 1, decoding.beam_size));
   const parts = found.map(({ tokens }) => target.parts(tokens));
@@ -75,9 +76,9 @@ async function translate(id, text) {
   }
 }
 
-const failed = (error) => postMessage({ error: error.message });
+const failed = (error, id) => postMessage({ id, error: error.message });
 onmessage = ({ data: { id, text } }) => {
   latest = id;
-  before = before.then(() => translate(id, text)).catch(failed);
+  before = before.then(() => translate(id, text)).catch((error) => failed(error, id));
 };
-model.then(() => postMessage({ isReady: true }), failed);
+model.then(() => postMessage({ isReady: true }), (error) => failed(error));
