@@ -11,7 +11,7 @@ import pytest
 
 from nmt.cli import report_page
 from nmt.cli.evaluate import main
-from nmt.decoding.scorer import Scorer
+from nmt.decoding.engines import AnyScorer
 from nmt.decoding.translator import Translator
 from tests.known_model import save_known_model
 
@@ -186,7 +186,7 @@ def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest
 def test_attention_of_a_model_without(
     arguments: list[str], expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Scorer, "without_attention", "it has none")
+    monkeypatch.setattr(AnyScorer, "without_attention", "it has none")
     monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("it has translated, which may take hours"))
     texts = ["--source", "src", "--reference", "ref", "--device", "cpu"]
     assert main([*arguments, *texts, "--report", "page.html"]) == 2

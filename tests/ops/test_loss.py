@@ -8,7 +8,6 @@ import torch
 from nmt.ops import chunks
 from nmt.ops import loss as loss_module
 from nmt.ops.loss import (
-    perplexity,
     r_drop_cross_entropy,
     r_drop_cross_entropy_plain,
     smoothed_cross_entropy,
@@ -76,13 +75,6 @@ def test_the_likelihood_that_is_reported_has_no_gradient() -> None:
     smoothed, nll = smoothed_cross_entropy(*inputs(), smoothing=0.1)
     assert smoothed.requires_grad
     assert not nll.requires_grad
-
-
-def test_perplexity() -> None:
-    assert perplexity(0.0) == 1.0
-    assert perplexity(math.log(7.0)) == pytest.approx(7.0)
-    assert perplexity(699.0) == math.exp(699.0)
-    assert perplexity(710.0) == perplexity(1e9) == math.inf  # exp(709.8) is more than a float holds
 
 
 def test_gradient_against_finite_differences() -> None:
