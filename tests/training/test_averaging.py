@@ -88,10 +88,7 @@ def test_only_whole_checkpoints_are_averaged(tmp_path: Path) -> None:
     assert [line.split(": ")[3].split(" (")[0] for line in said] == [
         "no such model file or run folder",
         "damaged, or not a model of this toolkit",
-        (
-            "holds no best.safetensors; give a model file, an export, or the folder of a run that has validated at "
-            "least once"
-        ),
+        ("holds no best.safetensors; give a model file, or the folder of a run that has validated at least once"),
         "not the checkpoint that this run wrote there",
     ]
     assert all(line.startswith("warning: left out of the average: ") for line in said)
