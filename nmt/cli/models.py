@@ -51,7 +51,7 @@ def read_models(
     problems: list[str],
     place: Callable[[str], str] = lambda device: device,
 ) -> Models:
-    """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
+    """Read which models to load, and no more of them than their heads. `place` chooses among devices of a kind."""
     from nmt.models.model_file import is_export
 
     paths = read_model_paths(options["model"], problems)
@@ -59,8 +59,9 @@ def read_models(
     device = None
     if options["model"] or name is not None:
         with collected(problems):
-            usual = "cpu" if any(map(is_export, paths)) else "auto"
-            device = place(device_name(usual if name in (None, "auto") else name))
+            if name in (None, "auto"):
+                name = "cpu" if any(map(is_export, paths)) else "auto"
+            device = place(device_name(name))
     if shortlist is not None and not shortlist.is_file():
         missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
         problems.append(f"--shortlist {missing}; make one with nmt-shortlist")

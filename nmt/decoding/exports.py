@@ -38,11 +38,8 @@ def save_export(path: Path, model: ModelFile, graphs: Graphs, precision: str) ->
     save_model(path, model._replace(weights={}, exported=Exported.model_validate(about)))
 
 
-def read_export(path: Path, digest: str | None) -> Graphs:
-    """The graphs of an export with this checksum, which compute a step. Raises UserError unless there are any."""
-    model = load_model(path, export=True)
-    if model.digest != digest:
-        raise UserError(f"{path}: has another content than when it was loaded first; start again")
+def checked_graphs(path: Path, model: ModelFile) -> Graphs:
+    """The graphs of an export that has been read, which compute a step. Raises UserError unless there are any."""
     assert model.exported is not None
     contents = model.exported.graphs
     if contents.keys() != set(Graphs._fields) or any(map(_IN_ANOTHER_FILE.search, contents.values())):

@@ -18,7 +18,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.engines import AnyScorer, check_ensemble
-from nmt.decoding.exports import read_export
+from nmt.decoding.exports import checked_graphs
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
@@ -470,7 +470,7 @@ def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer |
 def _exported(one: _Loaded, precision: str, among: bool) -> Graphs | None:
     """The graphs of a model, made of its file, or those of an export."""
     if one.file.exported and one.file.exported.precision == precision and not among:
-        return read_export(one.path, one.file.digest)
+        return checked_graphs(one.path, _read_again(one.path, one.file.digest, export=True))
     network = _network(one.path, one.file.digest)  # which an export has not
     from nmt.decoding.graph import checked_export
 
@@ -492,13 +492,19 @@ def _pytorch_scorer(files: _Files, device: str) -> "Scorer":
 
 
 def _network(path: Path, digest: str | None) -> "Seq2Seq":
-    file = load_model(path)
-    if file.digest != digest:
-        raise UserError(f"{path}: has another content than when it was loaded first; start again")
+    file = _read_again(path, digest)
     try:
         return rebuild(file)
     except (KeyError, ValueError, UserError) as error:
         raise _unfit(path, error) from error
+
+
+def _read_again(path: Path, digest: str | None, *, export: bool = False) -> ModelFile:
+    """The whole file, of which the head was read before. Raises UserError where it has changed since."""
+    file = load_model(path, export=export)
+    if file.digest != digest:
+        raise UserError(f"{path}: has another content than when it was loaded first; start again")
+    return file
 
 
 def _loaded_again(
