@@ -1,11 +1,10 @@
-"""The experiments of configs/: every file loads, keeps the numbers of its paper, and survives a dry run."""
+"""The experiments of configs/: every file loads, has the sizes of its paper, and survives a dry run."""
 
 import re
 import shlex
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,212 +20,6 @@ CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 PATHS = {path.stem: path for path in CONFIGS}
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
-
-# What the papers, and the other toolkits whose benchmarks are repeated, say; keys as --set has them.
-LUONG: dict[str, Any] = {
-    "data.max_length": 50,
-    "subwords.type": "word",
-    "subwords.size": 50_000 + 4,
-    "subwords.joint": False,
-    "model.embedding_size": 1000,
-    "model.initialization.name": "uniform",
-    "model.initialization.range": 0.1,
-    "model.encoder.cell": "lstm",
-    "model.encoder.hidden_size": 1000,
-    "model.encoder.layers": 4,
-    "model.encoder.bidirectional": False,
-    "model.encoder.reverse_source": True,
-    "model.encoder.end_mark": False,
-    "model.encoder.dropout": 0.2,
-    "model.decoder.type": "luong",
-    "model.decoder.cell": "lstm",
-    "model.decoder.hidden_size": 1000,
-    "model.decoder.layers": 4,
-    "model.decoder.input_feeding": True,
-    "model.decoder.initial_state": "copy",
-    "model.decoder.dropout": 0.2,
-    "model.decoder.fed_dropout": 0.2,
-    "model.decoder.output_dropout": 0.0,
-    "training.optimizer.name": "sgd",
-    "training.moving_average": None,
-    "training.optimizer.learning_rate": 1.0,
-    "training.schedule.name": "halving",
-    "training.schedule.after": "8 epochs",
-    "training.schedule.every": "1 epoch",
-    "training.schedule.factor": 0.5,
-    "training.max_epochs": 12,
-    "training.batch_size": 128,
-    "training.shuffle": "never",
-    "training.sort_by": "target",
-    "training.sort_pairs": 100 * 128,
-    "training.batch_order": "shuffled_by_part",
-    "training.normalize_by": "sentences",
-    "training.gradient_clip_norm": 5.0,
-    "decoding.beam_size": 12,
-    "decoding.length_penalty": "none",
-    "decoding.max_length_ratio": 1.5,
-    "decoding.max_length_extra": 0,
-    "decoding.minimum_length_ratio": 0.5,
-}
-LIUM: dict[str, Any] = {
-    "subwords.size": 10_000,
-    "model.embedding_size": 128,
-    "model.initialization.name": "lecun",
-    "model.encoder.hidden_size": 256,
-    "model.encoder.dropout": 0.3,
-    "model.encoder.output_dropout": 0.5,
-    "model.attention.size": 2 * 256,
-    "model.attention.bias": True,
-    "model.decoder.type": "conditional_gru",
-    "model.decoder.hidden_size": 256,
-    "model.decoder.output_size": 128,
-    "model.decoder.initial_state": "mean",
-    "model.decoder.layer_normalization": False,
-    "model.decoder.output_dropout": 0.5,
-    "training.optimizer.name": "adam",
-    "training.moving_average": None,
-    "training.optimizer.learning_rate": 4e-4,
-    "training.optimizer.weight_decay": 2e-5,
-    "training.optimizer.decayed": "matrices",
-    "training.sort_by": "target",
-    "training.batch_size": 32,
-    "training.gradient_clip_norm": 5.0,
-    "training.early_stopping.patience": 10,
-    "training.validation.beam_size": 12,
-    "decoding.beam_size": 12,
-    "decoding.max_length_ratio": 0.0,
-    "decoding.max_length_extra": 100,
-}
-NUMBERS: dict[str, dict[str, Any]] = {
-    "bahdanau2014_wmt14_en_fr": {
-        "data.max_length": 50,
-        "subwords.type": "word",
-        "subwords.size": 30_000 + 4,
-        "subwords.joint": False,
-        "model.embedding_size": 620,
-        "model.encoder.cell": "gru_reset_first",
-        "model.encoder.hidden_size": 1000,
-        "model.encoder.layers": 1,
-        "model.encoder.bidirectional": True,
-        "model.attention.score": "additive",
-        "model.attention.scope": "global",
-        "model.attention.size": 1000,
-        "model.attention.bias": False,
-        "model.decoder.type": "bahdanau",
-        "model.decoder.order": "authors",
-        "model.decoder.cell": "gru_reset_first",
-        "model.decoder.hidden_size": 1000,
-        "model.decoder.output_size": 500,
-        "model.decoder.initial_state": "final",
-        "model.decoder.dropout": 0.0,
-        "training.optimizer.name": "adadelta",
-        "training.moving_average": None,
-        "training.optimizer.learning_rate": 1.0,
-        "training.optimizer.rho": 0.95,
-        "training.optimizer.epsilon": 1e-6,
-        "training.batch_size": 80,
-        "training.batch_by": "sentences",
-        "training.shuffle": "once",
-        "training.sort_by": "longer",
-        "training.sort_pairs": 20 * 80,
-        "training.batch_order": "sorted",
-        "training.normalize_by": "none",
-        "training.gradient_clip_norm": 1.0,
-        "training.max_updates": 288_000,
-        "decoding.beam_size": 10,
-        "decoding.length_penalty": "none",
-        "decoding.max_length_ratio": 3.0,
-        "decoding.max_length_extra": 0,
-        "decoding.minimum_length_ratio": 0.5,
-    },
-    "luong2015_wmt14_en_de_global_dot": LUONG | {"model.attention.score": "dot", "model.attention.scope": "global"},
-    "luong2015_wmt15_de_en_global_dot": LUONG
-    | {
-        "data.source_language": "de",
-        "data.target_language": "en",
-        "model.attention.score": "dot",
-        "model.attention.scope": "global",
-    },
-    "luong2015_wmt14_en_de_local_p": LUONG
-    | {
-        "model.attention.position_scale": "length",
-        "model.attention.position_logit": "unscaled",
-        "model.attention.score": "general",
-        "model.attention.scope": "local-p",
-        "model.attention.half_width": 10,
-        "model.attention.renormalize": False,
-    },
-    "iwslt14_de_en": {
-        "data.max_length": 50,
-        "model.embedding_size": 256,
-        "model.encoder.cell": "lstm",
-        "model.encoder.hidden_size": 256,
-        "model.encoder.bidirectional": True,
-        "model.encoder.dropout": 0.0,
-        "model.attention.score": "general",
-        "model.decoder.hidden_size": 256,
-        "model.decoder.input_feeding": True,
-        "model.decoder.initial_state": "forward",
-        "model.decoder.dropout": 0.2,
-        "model.decoder.fed_dropout": 0.2,
-        "model.decoder.attentional_dropout": 0.2,
-        "model.decoder.output_dropout": 0.0,
-        "model.initialization.name": "xavier",
-        "model.initialization.recurrent": "xavier",
-        "model.initialization.embedding_deviation": 0.01,
-        "model.initialization.forget_bias": 2.0,
-        "training.optimizer.name": "adam",
-        "training.moving_average": None,
-        "training.optimizer.learning_rate": 1e-3,
-        "training.schedule.metric": "perplexity",
-        "training.schedule.patience": 0,
-        "training.schedule.factor": 0.5,
-        "training.schedule.minimum_learning_rate": 5e-5,
-        "training.schedule.stop_below_minimum": True,
-        "training.max_epochs": 100,
-        "training.batch_size": 64,
-        "training.sort_pairs": 100 * 64,
-        "training.batch_order": "shuffled_by_part",
-        "training.normalize_by": "sentences",
-        "training.validate_every": "2359 updates",
-        "decoding.beam_size": 10,
-        "decoding.length_penalty": 1.0,
-        "decoding.max_length_ratio": 0.0,
-        "decoding.max_length_extra": 100,
-    },
-    "iwslt15_en_vi": {
-        "data.max_length": 50,
-        "model.embedding_size": 512,
-        "model.initialization.range": 0.1,
-        "model.initialization.forget_bias": 1.0,
-        "model.encoder.cell": "lstm",
-        "model.encoder.hidden_size": 512,
-        "model.encoder.layers": 1,
-        "model.encoder.bidirectional": True,
-        "model.encoder.end_mark": False,
-        "model.encoder.dropout": 0.2,
-        "model.decoder.hidden_size": 512,
-        "model.decoder.layers": 2,
-        "model.decoder.initial_state": "alternate",
-        "model.decoder.attentional_activation": "none",
-        "model.decoder.dropout": 0.2,
-        "model.decoder.fed_dropout": 0.2,
-        "model.decoder.output_dropout": 0.0,
-        "training.sort_by": "longer",
-        "training.optimizer.name": "sgd",
-        "training.moving_average": None,
-        "training.optimizer.learning_rate": 1.0,
-        "training.batch_size": 128,
-        "training.normalize_by": "sentences",
-        "training.gradient_clip_norm": 5.0,
-        "decoding.beam_size": 10,
-        "decoding.length_penalty": "none",
-        "decoding.max_length_ratio": 2.0,
-        "decoding.max_length_extra": 0,
-    },
-    "multi30k_en_de_lium": LIUM,
-    "multi30k_en_fr_lium": LIUM,
-}
 
 # Weights, counted by hand: gates × units × (input + state + biases); the encoder's cells have two biases
 LUONG_ENCODER = 4 * 4 * 1000 * (1000 + 1000 + 2)
@@ -315,18 +108,6 @@ def test_the_family_of_bahdanau() -> None:
     }
     for config in family.values():
         assert config.training.sort_pairs == (1600 if config.model.encoder.bidirectional else 800)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_numbers(name: str) -> None:
-    config = load_config(PATHS[name])
-    numbers = {}
-    for key in NUMBERS[name]:
-        value: Any = config
-        for part in key.split("."):
-            value = getattr(value, part)
-        numbers[key] = value
-    assert numbers == NUMBERS[name]
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

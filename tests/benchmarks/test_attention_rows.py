@@ -1,12 +1,11 @@
-"""The rows of the attention table: none is missing, each loads, and they differ in nothing but their attention."""
+"""The rows of the attention table: none is missing, and they differ in nothing but their attention."""
 
 import pytest
 
 from benchmarks.attention_recipes import RECIPES
-from benchmarks.attention_rows import CHOICES, ORDERS, ROWS, concordance
+from benchmarks.attention_rows import ORDERS, ROWS, concordance
 from benchmarks.attention_tasks import Task
 from nmt.config import differences, load_config
-from nmt.config.schema import HalvingSchedule
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
@@ -35,36 +34,6 @@ def test_the_published_orders() -> None:
     assert orders["global-location-no-feeding", "none-no-feeding"] == 2.8
     assert orders["global-location", "global-location-no-feeding"] == 1.3
     assert not {("global-dot", "local-m-general"), ("local-m-general", "global-dot")} & set(orders)
-
-
-def test_choices_differ_in_one_option_alone() -> None:
-    """As fields of the rows and as what they set. The row whose options are all plain is never the first."""
-    fields = {"input feeding": "input_feeding"}
-    for option, name, plain in CHOICES:
-        row, other = ROWS[name]._asdict(), ROWS[plain]._asdict()
-        assert [field for field in row if row[field] != other[field]] == [fields.get(option, option)]
-        first, second = (set(ROWS[one].overrides) for one in (name, plain))
-        assert len({override.partition("=")[0] for override in first ^ second}) == 1
-    pairs = [choice[1:] for choice in CHOICES]
-    assert len(set(pairs)) == len(pairs)
-    assert {name for name, _ in pairs} == set(ROWS) - {"global-dot-no-feeding"}
-    assert ("score", "none", "global-dot") in CHOICES
-    assert ("order", "bahdanau-paper-global-additive", "bahdanau-global-additive") in CHOICES
-
-
-def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -> None:
-    short, long = RECIPES["short"], RECIPES["long"]
-    changed = [
-        {line.partition(":")[0] for line in differences(one.configuration(), other.configuration())}
-        for one, other in zip(short.tasks, long.tasks, strict=True)
-    ]
-    schedule = {"training.max_epochs", "training.schedule.after", "training.schedule.factor"}
-    assert changed == [{"model.initialization.range", *schedule}, {"model.initialization.range"}]
-    first, second = (recipe.multi30k.configuration().training for recipe in (short, long))
-    assert (first.max_epochs, second.max_epochs) == (8, 16)
-    assert isinstance(first.schedule, HalvingSchedule)
-    assert isinstance(second.schedule, HalvingSchedule)
-    assert first.schedule.factor**4 == pytest.approx(second.schedule.factor**8, rel=0.01), "to the same rate at the end"
 
 
 @pytest.mark.parametrize("task", RECIPES["short"].tasks, ids=lambda task: task.name)

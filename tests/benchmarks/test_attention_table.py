@@ -2,11 +2,8 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,50 +99,6 @@ def finish(training: Training) -> Result:
     return result
 
 
-@pytest.mark.slow
-def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> None:
-    """Every result under version control would be found by its row, so that none is trained again."""
-    script = attention_table.ROOT / "scripts" / "get_multi30k.py"
-    options = ["--from", shared_data / "multi30k", "--output", tmp_path / "data" / "multi30k", "--form", "tok"]
-    subprocess.run([sys.executable, script, *options], check=True, stdout=subprocess.DEVNULL)
-    make_synthetic_corpus(tmp_path / "data" / "synthetic")
-    shutil.copytree(attention_table.ROOT / "configs", tmp_path / "configs")
-
-    def moved(path: Path | None) -> Path:
-        assert path is not None
-        return tmp_path / path.relative_to(attention_table.ROOT)
-
-    multi30k, synthetic = RECIPES["short"].tasks
-    tasks = [
-        task._replace(config=moved(task.config), source=moved(task.source), reference=moved(task.reference))
-        for task in (multi30k, synthetic._replace(gold=moved(synthetic.gold)))
-    ]
-    results = attention_table.RESULTS
-    known = {training.kept for training in plan(tasks, list(ROWS.values()), seeds=[1], runs=tmp_path, results=results)}
-    kept = set(results.glob("*.json"))
-    assert len(kept) >= 58
-    assert kept <= known
-
-
-def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
-    task = task._replace(of_local_p=("model.attention.position_logit=unscaled",))
-    training = one(task, "local-p-dot-no-feeding", tmp_path, seed=3)
-    command = training.train_command(device="cpu")
-    assert command[0] == "nmt-train"
-    assert command[-1] == "--resume"
-    sets = [value for option, value in pairwise(command) if option == "--set"]
-    assert sets == [
-        "model.attention.position_logit=unscaled",
-        "model.attention.score=dot",
-        "model.attention.scope=local-p",
-        "model.decoder.type=luong",
-        "model.decoder.input_feeding=false",
-        "seed=3",
-        f"data.cache_folder={tmp_path / '.cache'}",
-    ]
-    assert training.evaluate_command(device="cpu")[-4:] == ["--tokenize", "none", "--device", "cpu"]
-
-
 @pytest.fixture
 def tiny_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script with one tiny task in the place of both."""
@@ -183,19 +136,6 @@ def test_a_table_that_was_stopped_goes_on(
     capsys.readouterr()
     assert attention_table.main(["--report-only", *folders]) == 0
     assert f"{document}: 0 of {len(ROWS)} rows" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("tiny_table")
-def test_rows_are_compared(
-    tmp_path: Path, runner: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    runner(finish)
-    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    folders += ["--document", str(tmp_path / "table.md")]
-    assert attention_table.main(["--rows", "none,global-dot,global-cosine", "--device", "cpu", *folders]) == 0
-    capsys.readouterr()
-    assert attention_table.main(["--compare", "global-dot,none", *folders]) == 0
-    assert capsys.readouterr().out == "global-dot - none: +6.00 BLEU, p 0.001\n"
 
 
 @pytest.mark.slow

@@ -133,12 +133,6 @@ def test_mistakes(arguments: str, messages: list[str], files: Path, capsys: Capt
     assert not (files / "o").exists()
 
 
-def test_an_unknown_way_to_combine(capsys: Capture) -> None:
-    assert main(["--alignments", "a", "--symmetrize", "unoin"]) == 2
-    said = "--symmetrize unoin: unknown; choose one of intersection, union, grow-diag-final-and"
-    assert said in capsys.readouterr().err
-
-
 def test_no_pytorch_is_imported() -> None:
     program = (
         "import sys; from nmt.cli.align import main; "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.cli import average, translate
+from nmt.cli import average
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models import model_file
@@ -52,14 +52,6 @@ def test_every_weight_is_averaged(
     assert capsys.readouterr().err == "".join(
         f"nmt-average: {share:g} of {path}\n" for path, share in zip(models, shares, strict=True)
     )
-
-
-def test_an_average_translates(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
-    assert run(models, tmp_path / "both") == 0
-    (tmp_path / "lines").write_text("the dog sees the cat .\n", encoding="utf-8")
-    options = ["--model", tmp_path / "both", "--input", tmp_path / "lines", "--device", "cpu"]
-    assert translate.main([*map(str, options)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_models_that_began_apart(tmp_path: Path, models: list[Path], capsys: Capture) -> None:

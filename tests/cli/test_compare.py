@@ -201,16 +201,6 @@ def test_runs_that_translate(loaded: list[tuple[list[str], str | None]], capsys:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_damaged_model_is_noticed_before_another_translates(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("a model translated"))
-    said = fails(capsys, "--model", "a=m1", "--model", "b=m2", *TRANSLATED, "--device", "cpu")
-    assert "m1" in said
-    assert "m2" in said
-
-
-@pytest.mark.usefixtures("files")
 def test_what_a_model_cannot_do_is_noticed_before_another_translates(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,14 +253,6 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
         "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 line, --reference ref has 3 lines and "
         "--reference ref2 has 7 lines: line i of all of them must be of the same sentence\n"
     )
-
-
-def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "ref").write_text("\n \n\n", encoding="utf-8")
-    (files / "ref2").write_text("", encoding="utf-8")
-    said = fails(capsys, "--hypotheses", "old", "--reference", "ref", "ref2")
-    assert "--reference ref: all lines are empty, so there is nothing to compare with" in said
-    assert "--reference ref2: the file is empty" in said
 
 
 @pytest.mark.usefixtures("files")

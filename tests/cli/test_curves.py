@@ -68,24 +68,6 @@ def test_all_that_is_wrong_at_once(capsys: Capture) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        ("-", "--output -: must end with .png or .svg, the formats of the picture"),
-        ("absent/curves.png", "--output absent/curves.png: there is no folder absent"),
-    ],
-)
-def test_no_place_for_the_picture(output: str, message: str, capsys: Capture) -> None:
-    assert main(["--runs", "first/run", "--output", output]) == 2
-    (line,) = messages(capsys)
-    assert line.endswith(message)
-
-
-def test_nothing_to_draw(capsys: Capture) -> None:
-    assert main([]) == 2
-    assert [line.split()[1] for line in messages(capsys)[1:]] == ["--runs", "--output"]
-
-
 def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)

@@ -37,14 +37,6 @@ def test_nmt_translate() -> None:
     assert lines("alone") != lines("out")
 
 
-def test_nmt_eval_translates_alike(capsys: pytest.CaptureFixture[str]) -> None:
-    assert translate.main([*BOTH, "--input", "text", "--output", "out"]) == 0
-    arguments = [*BOTH, "--source", "text", "--reference", "text", "--output", "saved"]
-    assert evaluate.main(arguments) == 0
-    assert lines("saved") == lines("out")
-    assert "BLEU" in capsys.readouterr().out
-
-
 def test_nmt_score_gives_the_mean_of_the_models_scores() -> None:
     scores = {}
     for name, models in {"both": BOTH, "one": BOTH[:2], "two": BOTH[2:]}.items():

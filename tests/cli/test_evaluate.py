@@ -224,12 +224,3 @@ def test_only_the_search_options_that_were_given_replace_the_models_own(translat
     assert main([*MODEL, "--length-penalty", "0.6", "--precision", "int8"]) == 0
     assert translator.precisions == [None, None, "int8"]
     assert translator.options == TranslationOptions(length_penalty=0.6)
-
-
-@pytest.mark.parametrize("options", ["--tokenize 13b", "--output missing/out", "--reference missing"])
-def test_mistakes_are_reported_before_the_model_is_loaded(
-    options: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
-
-    fails([*MODEL, *options.split()], capsys)

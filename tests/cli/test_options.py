@@ -10,7 +10,7 @@ import pytest
 from nmt.cli import train, translate
 from nmt.cli.common import describe
 from nmt.cli.options import ENSEMBLES, translation_values
-from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
+from nmt.cli.outputs import check_output, opened_for_writing
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.decoding.options import TranslationOptions
 from nmt.errors import UserError
@@ -114,25 +114,6 @@ def test_a_wrong_value_is_named_as_the_command_names_it(arguments: list[str], na
     assert re.fullmatch(
         rf"nmt-any: error: {named} is .*; allowed: {re.escape(allowed)}", describe("nmt-any", caught.value)
     )
-
-
-def test_what_goes_with_an_option_that_is_not_given() -> None:
-    problems: list[str] = []
-    options = translate.parser().parse_args(["--top-k", "3", "--dictionary", "nowhere"])
-    assert "replace_unknown" not in translation_values(vars(options), problems)
-    assert problems[:2] == [
-        "--top-k has an effect only with --sample",
-        "--dictionary has an effect only with --replace-unknown",
-    ]
-    assert len(problems) == 3  # there is no such file
-
-
-def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:
-    name = str(tmp_path / ("a" * 300))
-    problems: list[str] = []
-    check_outputs({"--output": name}, problems, others=[("--input", tmp_path)])
-    (problem,) = problems
-    assert problem.startswith(name)
 
 
 def test_a_file_in_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:

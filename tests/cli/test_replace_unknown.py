@@ -108,22 +108,3 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     )
     assert "  - --replace-unknown has an effect only with --model" in messages
     assert "  - --dictionary has an effect only with --model" in messages
-
-
-def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:
-    output = tmp_path / "run"
-    assert (
-        train(tiny, output, "model.attention.score=none", "model.decoder.initial_state=mean", "training.max_updates=1")
-        == 0
-    )
-    capsys.readouterr()
-    result = tmp_path / "result"
-    (message,) = refused(
-        capsys, translate.main, "--model", output, "--input", source, "--output", result, "--replace-unknown"
-    )
-    assert message.startswith("nmt-translate: error: --replace-unknown needs attention, ")
-    assert not result.exists()
-    (message,) = refused(
-        capsys, evaluate.main, "--model", output, "--source", source, "--reference", source, "--replace-unknown"
-    )
-    assert "no attention" in message

@@ -118,14 +118,6 @@ def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("files")
-def test_a_model_that_translates() -> None:
-    _, data = written("--model", "m", "--source", "src", "--reference", "ref", "--beam-size", "1", "--device", "cpu")
-    (system,) = data["systems"]
-    assert data["translations"][0]["texts"][0] == "rennt der Hund"
-    assert unpacked(system["attention"][0], 4) == WEIGHTS
-
-
-@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("systems", [["--model", "m"], ["--hypotheses", "good", "--attention-model", "m"]])
 def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
     """A word's of the next step: that in which the word after it is written, or the end of the sentence."""

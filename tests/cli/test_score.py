@@ -128,29 +128,3 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     assert "--output tgt: would overwrite --target" in text
     assert "there is no folder no" in text
     assert "--batch-tokens is 0; allowed: a whole number, at least 1" in text
-
-
-def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Capture) -> None:
-    arguments = ("--model", str(trained), "--source", "src", "--target", "tgt")
-    (files / "tgt").write_text("one\ntwo\n", encoding="utf-8")
-    (message,) = complaints(capsys, *arguments)
-    assert "src has 5 lines, but tgt has 2" in message
-    (files / "tgt").write_bytes(b"one\ntwo \xff\n3\n4\n5\n")
-    (message,) = complaints(capsys, *arguments, "--output", "scores")
-    assert "tgt, line 2: not valid UTF-8" in message
-    assert not (files / "scores").exists()
-    (files / "tgt").write_text("", encoding="utf-8")
-    (message,) = complaints(capsys, *arguments)
-    assert "tgt: the file is empty" in message
-    (message,) = complaints(capsys, "--model", str(trained), "--source", "src", "--target", "src", "--json", "-")
-    assert "--json -: standard output has the scores" in message
-
-
-@pytest.mark.usefixtures("files")
-def test_a_damaged_model(trained: Path, files: Path, capsys: Capture) -> None:
-    (message,) = complaints(capsys, "--model", "src", "--source", "src", "--target", "tgt")
-    assert "src: damaged" in message
-    content = (trained / "best.safetensors").read_bytes()
-    (files / "half").write_bytes(content[: len(content) // 2])
-    (message,) = complaints(capsys, "--model", "half", "--source", "src", "--target", "tgt")
-    assert message.startswith("nmt-score: error: half: damaged")

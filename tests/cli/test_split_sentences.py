@@ -74,13 +74,6 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
 
-def test_whole_lines_and_one_message_for_a_wrong_value(model, source, capsys) -> None:
-    assert translated(model, source, "--split-sentences", "false") == translated(model, source)
-    capsys.readouterr()
-    translated(model, source, "--split-sentences", "12", code=2)
-    assert capsys.readouterr().err.startswith("nmt-translate: error: --split-sentences is 12; allowed: ")
-
-
 def test_other_encodings_are_warned_of_as_well(model, source, capsys) -> None:
     translated(model, source, "--encoding", "cp1250")
     assert "warning: 4 of 7 lines have several sentences" in capsys.readouterr().err
@@ -93,10 +86,3 @@ def test_a_code_of_no_language_is_warned_of(model, source, expected, capsys) -> 
     for known in ("de-AT", "hy", "en"):
         translated(model, source, "--split-sentences", known)
         assert "--split-sentences" not in capsys.readouterr().err
-
-
-def test_without_sentencex(model, source, capsys, monkeypatch) -> None:
-    monkeypatch.setattr("nmt.decoding.text.sentences.find_spec", lambda name: None)
-    translated(model, source, "--split-sentences", code=2)
-    assert "pip install 'nmt-toolkit[text]'" in capsys.readouterr().err
-    assert len(translated(model, source)) == len(LINES)

@@ -17,7 +17,6 @@ import sacrebleu
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.cli.train import main
 from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric, corpus_scores
 from nmt.experiment import validation
@@ -26,7 +25,6 @@ from nmt.models.model_file import load_model
 from nmt.training.states import read_state
 from tests.cli.conftest import FEW, PIECES, at_validation, records, stop_at_validation
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
     *("step", "epoch", "split", "loss", "perplexity", "learning_rate", "gradient_norm"),
     *("target_tokens_per_second", "seconds"),
@@ -137,13 +135,6 @@ def test_each_validation_leaves_its_translations(trained: Path, corpus: Path) ->
     assert len(list((trained / "validations").iterdir())) == len(validations) == 3
 
 
-def test_tensorboard_without_sentences(tiny: Path, tmp_path: Path, train: Train) -> None:
-    assert train(tiny, tmp_path / "run", "training.max_updates=1", "training.validation.samples=0") == 0
-    tags = board(tmp_path / "run").Tags()
-    assert tags["images"] == []
-    assert tags["tensors"] == []
-
-
 def test_log(trained: Path) -> None:
     text = (trained / "train.log").read_text(encoding="utf-8")
     lines = text.splitlines()
@@ -229,13 +220,6 @@ def test_average_of_the_best_checkpoints(
     text = (output / "train.log").read_text(encoding="utf-8")
     assert "average of checkpoints · epoch 0.33 · update 3" in text
     assert f"average of 2 checkpoints: loss {average:.4g}, {'better' if wins else 'no better'}" in text
-
-
-def test_an_average_of_a_single_checkpoint_is_told(tmp_path: Path, tiny: Path, train: Train) -> None:
-    single = ["training.max_updates=1", "training.keep_best=2", "training.average_best=2"]
-    assert train(tiny, tmp_path / "run", *single) == 0
-    text = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
-    assert "no average: it needs at least two of the best checkpoints, and this run has 1\n" in text
 
 
 def test_a_run_that_is_resumed_before_its_last_validation_begins_no_epoch(
@@ -358,12 +342,6 @@ def test_a_start_from_which_a_model_hardly_learns(
     assert warnings("run") == 1
     assert warnings("run", "--resume") == 0
     assert warnings("other", "--init-from", tmp_path / "run") == 0
-
-
-def test_default_output(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["--config", str(tiny), "--set", "training.max_updates=1", "--set", "name=other"]) == 0
-    assert (tmp_path / "runs" / "other" / "best.safetensors").is_file()
 
 
 def test_the_cache_lies_beside_the_run_folder(tmp_path: Path, tiny: Path, train: Train) -> None:

@@ -46,18 +46,6 @@ def test_a_run_that_was_interrupted_reads_on(
     assert Subwords(run.source_subwords).pieces([PIECES]) == ["▁<BT>"]
 
 
-def test_a_dry_run_tells_what_an_epoch_reads(
-    tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
-) -> None:
-    assert train(tiny, tmp_path / "run", mixed, "--dry-run") == 0
-    out = capsys.readouterr().out
-    assert "an epoch reads 108 pairs of " in out
-    assert "an epoch reads 27 pairs of " in out
-    assert "source: ▁<BT> ▁the " in out
-    assert "batches: 12 in the first epoch, " in out
-    assert " padding\nlargest batch: 12 sentences, " in out
-
-
 def test_the_tag_is_for_whoever_writes_it(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
 ) -> None:

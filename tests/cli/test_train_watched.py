@@ -71,10 +71,3 @@ def test_a_check_that_came_later_ends_no_run(
         assert f"data.watch.0: source and target are the same file, {old}" in capsys.readouterr().err
     assert train(new, tmp_path / "run", *options, "--resume") == 0
     assert [record["epoch"] for record in validations(tmp_path / "run")] == [1, 2, 3]
-
-
-def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    files = f"source: {tmp_path / 'valid.en'}, target: {tmp_path / 'none.de'}"
-    assert train(new, tmp_path / "run", f"data.watch=[{{name: old, {files}}}]", "--init-from", trained) == 2
-    assert "none.de: no such file" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

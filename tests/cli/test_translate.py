@@ -117,24 +117,6 @@ def test_options_of_the_search(model: Path, source: Path) -> None:
     assert len(other) == 7
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_precisions(model: Path, source: Path, precision: str) -> None:
-    lines = translated(model, source, "--precision", precision)
-    assert len(lines) == 7
-    assert lines[1] == lines[2] == ""
-    assert (lines == translated(model, source)) or precision != "float32"
-
-
-def test_rules_of_the_search(model: Path, source: Path) -> None:
-    drawn = ("--sample", "--scores", "--max-length-ratio", "9")  # the best translations of this model are the longest
-    plain = translated(model, source, *drawn)
-    for rule in ("--minimum-length=50", "--no-repeat-ngram-size=1", "--suppress-unknown"):
-        ruled = translated(model, source, *drawn, rule)
-        assert ruled != plain
-        assert len(ruled) == len(plain) == 7
-    assert translated(model, source, *drawn, "--suppress-unknown", "false") == plain
-
-
 def test_samples(model: Path, source: Path) -> None:
     drawn = translated(model, source, "--sample")
     assert len(drawn) == 7
@@ -299,25 +281,12 @@ def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> Non
     assert line.startswith(f"nmt-translate: error: standard {'input' if closed == '<&-' else 'output'} is closed")
 
 
-@pytest.mark.slow
-def test_a_closed_standard_error(model: Path, source: Path) -> None:
-    command = f"'{sys.executable}' -m nmt translate --model '{model}' --input '{source}' 2>&-"
-    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE)
-    assert done.returncode == 0
-    assert done.stdout.decode().split("\n")[:-1] == translated(model, source)
-
-
 def test_a_file_that_is_replaced_keeps_its_permissions(model: Path, source: Path) -> None:
     output = source.with_name("output.txt")
     output.touch()
     output.chmod(0o600)
     translated(model, source)
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
-
-
-def test_a_device_as_output(model: Path, source: Path) -> None:
-    assert main(["--model", str(model), "--input", str(source), "--output", os.devnull]) == 0
-    assert not Path(os.devnull).is_file()
 
 
 def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
@@ -349,15 +318,6 @@ def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
     assert "--n-best is 3; it must be at most --beam-size, which is 2" in message
     (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 4)
     assert "--n-best is 4; it must be at most --beam-size, which is 3" in message
-
-
-def test_scores_with_n_best(model: Path, source: Path) -> None:
-    assert translated(model, source, "--n-best", "2", "--scores") == translated(model, source, "--n-best", "2")
-
-
-def test_a_file_that_is_no_model(capsys, source: Path) -> None:
-    (message,) = complaints(capsys, "--model", source, "--input", source)
-    assert "source.txt: damaged" in message
 
 
 def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, source: Path, monkeypatch) -> None:

@@ -4,7 +4,6 @@ That chunks are kept, checked, and joined is tested in `tests/decoding/test_chun
 """
 
 import errno
-import gzip
 import os
 import signal
 import sys
@@ -96,14 +95,6 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, chunk: int, stop: Callable[[], obje
     monkeypatch.setattr(Reader, "segments", stopping)
 
 
-def test_the_shards_of_an_empty_text(command: Command) -> None:
-    command.source.write_text("")
-    command.shards()
-    assert command.merge() == 0
-    assert command.output.read_bytes() == b""
-    assert not command.chunks()
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -176,16 +167,6 @@ def test_pictures_are_numbered_by_the_lines_of_the_text(
     names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert names == ["000001.png", "000003.png", "000004.png"]
     assert capsys.readouterr().err.count("no installed font has glyphs for some characters") == 1
-
-
-def test_gzip_and_nothing(command: Command) -> None:
-    whole = command.whole()
-    command.source.write_bytes(gzip.compress(command.source.read_bytes()))
-    assert command.run("--resume") == 0
-    assert command.output.read_bytes() == whole
-    command.source.write_bytes(b"")
-    assert command.run("--resume") == 0
-    assert command.output.read_bytes() == b""
 
 
 def test_a_text_cut_where_lines_are_translated_together(model: Path) -> None:
@@ -329,20 +310,3 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     assert facts(plot_alignments=tmp_path / "a") != facts(plot_alignments=tmp_path / "b")
     assert facts(5) != plain  # where chunks end
     assert facts(5, chunk_lines="3") == facts(4, chunk_lines="3") != plain
-
-
-def test_a_damaged_model_leaves_no_folder(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    command.model = command.folder / "model"
-    command.model.write_bytes(b"nothing of the kind")
-    assert command.run("--resume") == 2
-    assert "model: damaged" in capsys.readouterr().err
-    assert command.chunks() == []
-
-
-def test_processes_that_nobody_started(
-    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.delenv("RANK", raising=False)
-    assert command.run() == 2
-    assert "nmt-translate: error: WORLD_SIZE is 2, but the other processes cannot be found" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.translate import main
-from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from tests.random_model import save_random_model
 
@@ -161,16 +161,6 @@ def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path,
     assert line == f"--scores goes with --format text in UTF-8 alone; {by_ending} is one whole document"
     (line,) = complaints(capsys, model, source, "--format", "text", "--encoding", "cp1252", "--scores")
     assert line == "--scores goes with --format text in UTF-8 alone; --encoding cp1252 is one whole document"
-
-
-def test_options_of_alignments(model: Path, tmp_path: Path) -> None:
-    """They say where tags go."""
-    source, output = FIXTURES / "page.html", tmp_path / "out"
-    arguments = ["--model", str(model), "--format", "html", "--input", str(source), "--output", str(output)]
-    assert main([*arguments, "--alignment-step", "next", "--end-links", "none"]) == 0
-    options = TranslationOptions(alignment_step="next", end_links="none")
-    text = source.read_text()
-    assert output.read_text() == translate_document(Translator.load(model), text, format="html", options=options)
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:

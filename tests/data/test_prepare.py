@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,16 +172,6 @@ def test_several_pairs_of_files_are_read_one_after_the_other(folder: Path) -> No
     assert len(prepared.valid) == len(VALID[0])
 
 
-def test_a_model_a_side(folder: Path) -> None:
-    log: list[str] = []
-    vocabularies = run(folder, log, subwords__joint=False, subwords__size=40).vocabularies
-    assert [line.split(",")[0] for line in log[:2]] == ["subwords: source bpe", "subwords: target bpe"]
-    assert vocabularies.source.model != vocabularies.target.model
-    assert vocabularies.source.decode(vocabularies.source.encode("ö")) != "ö"  # no source line has it
-    alone = Subwords.train(SOURCE, settings=config(folder, subwords__size=40).subwords)
-    assert vocabularies.source.model == alone.model
-
-
 def test_large_corpora_train_subwords_on_evenly_spread_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
     log: list[str] = []
@@ -291,22 +280,6 @@ def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
     assert warnings[0].endswith("subwords.joiner: '@@' joins them")
 
 
-def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
-    (folder / "train.en").unlink()
-    (folder / "valid.en").write_bytes("one\nzwölf\n".encode() + b"\xff\n")
-    with pytest.raises(UserError) as error:
-        run(folder)
-    missing, invalid = error.value.messages
-    assert missing == f"{folder / 'train.en'}: no such file; nearest: {folder / 'train.de'}"
-    assert invalid.startswith(f"{folder / 'valid.en'}, line 3: not valid UTF-8 (byte 0xff at column 1)")
-    assert not (folder / "cache").exists()
-
-
-def test_a_vocabulary_too_small_names_the_side(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"subwords\.size is 5, but the source side of this corpus needs at least"):
-        run(folder, subwords__size=5, subwords__joint=False)
-
-
 def test_sampling_needs_a_model_that_can(folder: Path) -> None:
     with pytest.raises(UserError, match=r"subwords\.sampling: a subword model of this type cannot sample"):
         run(folder, subwords__type="char", subwords__sampling={"alpha": 0.1})
@@ -377,24 +350,6 @@ def test_mistakes_in_alignments_are_found_before_anything_is_trained(folder: Pat
     assert beyond.startswith(f"{folder / 'train.align'}, line 5: 0-1 is beyond the words of the pair, 1 of the source")
     assert malformed.startswith(f"{folder / 'train.align'}, line 6: 'x' is not a link")
     assert not (folder / "cache").exists()
-
-
-def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = with_alignments(folder, LINKS)
-    shutil.rmtree(run(folder, **changes).train.folder)
-    real = preparation.digests
-
-    def changed_afterwards(paths: Iterator[Path]) -> dict[Path, str]:
-        hashes = real(paths)
-        (folder / "train.align").write_text("".join(f"{line} \n" for line in LINKS), encoding="utf-8")
-        return hashes
-
-    monkeypatch.setattr(preparation, "digests", changed_afterwards)
-    with pytest.raises(UserError, match=r"train\.align: was changed while it was being read"):
-        run(folder, **changes)
-
-
-# ------------------------------------------------------------------------------------------------------ several corpora
 
 
 # -------------------------------------------------------------------------------------------------- weights of pairs

@@ -272,17 +272,6 @@ def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
-def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -> None:
-    """Not by torchrun's restarts either."""
-    config, alone = one
-    before = (alone / "state.safetensors").read_bytes()
-    code, errors = finish(start_torchrun(config, alone, launcher=("--max-restarts=1",)))
-    assert code != 0
-    assert "continue it with --resume" in errors
-    assert "resuming" not in errors
-    assert (alone / "state.safetensors").read_bytes() == before
-
-
 def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Path) -> None:
     """Each process counts the same; the second one is silent. Steps of 10⁹ overflow the loss in the third update."""
     optimizer = {"name": "sgd", "learning_rate": 1e9, "momentum": 0.9}
@@ -291,16 +280,3 @@ def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Pa
     assert code != 0
     assert [errors.count(f"left out, {count} of at most 2") for count in (1, 2, 3)] == [1, 1, 0]
     assert errors.count("(training.skip_non_finite: 2)") == errors.count("training diverged") == 1
-
-
-def test_all_go_on_from_the_state_before_a_damaged_one(one: tuple[Path, Path], tmp_path: Path) -> None:
-    config, _ = one
-    output = tmp_path / "run"
-    code, errors = start(2, config, output).finish()
-    assert code == 0, errors
-    state = output / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-1])
-    code, errors = start(2, config, output, "--resume").finish()
-    assert code == 0, errors
-    assert errors.count("going on from the state before it") == 1
-    assert read_state(state).numbers["progress"]["finished"]

@@ -194,22 +194,3 @@ def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixt
     with capsys.disabled():
         print(f"\n{kind}: {usual} MB for ordinary lines, {memory} MB for hostile ones, with lists and links")
     assert memory <= usual + EXTRA
-
-
-def test_invalid_utf8_after_every_kind_of_line_break(tmp_path: Path) -> None:
-    """Its line is counted as files count lines, and what was already written is whole lines."""
-    model = random_model("bpe", tmp_path / "model")
-    lines = [line for line in hostile(150, LENGTHS["bpe"]) if len(line) < 500][:120]
-    valid = "".join(f"{line}\n" for line in lines).encode()
-    text = valid + b"the dog \xed\xa0\x80 runs\n" + valid
-    (tmp_path / "source").write_bytes(text)
-    options = ["--model", model, "--device", "cpu"]
-    by_file = run("translate", *options, "--input", tmp_path / "source")
-    by_pipe = run("translate", *options, text=text)
-    for ended, name in ((by_file, tmp_path / "source"), (by_pipe, "standard input")):
-        said = f"{name}, line 121: not valid UTF-8 (byte 0xed at column 9)"
-        assert ended.code == 2
-        assert ended.errors.startswith(f"nmt-translate: error: {said}")
-        assert ended.output == b"" or ended.output.endswith(b"\n")
-        assert ended.output.count(b"\n") <= 120
-    assert by_file.output == b""  # a file is checked before it is translated

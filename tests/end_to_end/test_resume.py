@@ -131,32 +131,3 @@ def test_a_finished_run_stays_finished(whole: tuple[Path, Path]) -> None:
     assert code == 0
     assert "finished: 3 epochs" in errors
     assert (output / "state.safetensors").read_bytes() == before
-
-
-def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path) -> None:
-    """A run that exists, another configuration (with the difference), a stranger's folder, a file, and one in use."""
-    config, output = whole
-    code, errors = start(config, output).finish()
-    assert code == 2
-    assert "--resume" in errors
-    code, errors = start(config, output, "--resume", "--set", "training.batch_size=21").finish()
-    assert code == 2
-    assert "training.batch_size: 20 there, 21 here" in errors
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
-    (stranger / "thesis.tex").write_text("mine", encoding="utf-8")
-    code, errors = start(config, stranger, "--resume").finish()
-    assert code == 2
-    assert "thesis.tex" in errors
-    code, errors = start(config, stranger / "thesis.tex").finish()
-    assert code == 2
-    assert "File exists" in errors
-    busy = tmp_path / "busy"
-    first = start(config, busy)
-    try:
-        wait_until(lambda: is_training(busy), first)
-        code, errors = start(config, busy, "--resume").finish()
-        assert code == 2
-        assert "in use by another training" in errors
-    finally:
-        first.kill()

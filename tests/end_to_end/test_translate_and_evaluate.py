@@ -2,10 +2,7 @@
 most of them forked."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +22,6 @@ from tests.end_to_end.conftest import settings
 from tests.end_to_end.forked import run
 
 pytestmark = pytest.mark.slow
-
-Command = Callable[..., list[str]]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 # A model that is trained for seconds, and yet translates different sentences differently.
 QUICK = {
@@ -50,15 +44,6 @@ def succeeds(command: str, *arguments: object, text: bytes = b"") -> bytes:
     ended = run(command, *arguments, text=text)
     assert ended.code == 0, ended.errors
     return ended.output
-
-
-def complaint(*arguments: object, text: bytes = b"") -> str:
-    """The one line that nmt-translate says when it must refuse."""
-    ended = run("translate", *arguments, text=text)
-    assert (ended.code, ended.output) == (2, b""), ended.errors
-    (line,) = ended.errors.splitlines()
-    assert line.startswith("nmt-translate: error: ")
-    return line
 
 
 @pytest.fixture(scope="session")
@@ -253,52 +238,3 @@ def test_a_damaged_model_is_refused_in_one_line(
     assert said.startswith(f"nmt-translate: error: {tmp_path / 'damaged'}")
     assert reason in said
     assert output == ""
-
-
-def test_a_training_state_is_no_model(home: Path) -> None:
-    said = complaint("--model", home / "run" / "state.safetensors", text=b"text\n")
-    assert "state.safetensors: not a model of this toolkit, but a training state" in said
-
-
-# ----------------------------------------------------------------------------------------------------- input and output
-
-
-def test_invalid_utf8_is_named_by_its_line(model: Path, tmp_path: Path) -> None:
-    text = b"fine\nfine too\nnot \xff fine\n"
-    (tmp_path / "in").write_bytes(text)
-    output = tmp_path / "out"
-
-    said = complaint("--model", model, "--input", tmp_path / "in", "--output", output)
-    assert "in, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
-    said = complaint("--model", model, "--output", output, text=text)
-    assert "standard input, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
-    assert list(tmp_path.iterdir()) == [tmp_path / "in"]
-
-
-def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0o555)
-    if os.access(folder, os.W_OK):  # root may write everywhere, but not even root there
-        folder = Path("/proc")
-        if not folder.is_dir():
-            pytest.skip("run by root, and there is no folder that root cannot write to")
-
-    said = complaint("--model", model, "--output", folder / "out", text=b"text\n")
-    assert f"--output {folder / 'out'}: the folder {folder} cannot be written to" in said
-
-
-@pytest.mark.parametrize("program", ["translate", "eval"])
-def test_a_reader_that_has_gone(model: Path, corpus: Path, program: str, command: Command) -> None:
-    """As with `| head -1`: no traceback, and the code of SIGPIPE, as other programs have it."""
-    if program == "translate":
-        options = ["--input", corpus / "train.en", "--batch-tokens", 1, "--beam-size", 1]
-    else:
-        options = ["--source", corpus / "test.en", "--reference", corpus / "test.de"]
-    arguments = command(program, "--model", model, *options)
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
-        if program == "translate":
-            assert process.stdout.readline().endswith(b"\n")
-        process.stdout.close()
-        errors = process.stderr.read().decode()
-    assert process.returncode == 128 + signal.SIGPIPE
-    assert [line for line in errors.splitlines() if not line.startswith("nmt-eval: warning: ")] == []

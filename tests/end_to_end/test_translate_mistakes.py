@@ -14,14 +14,11 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.translate import main
-from nmt.tensor_file import write_tensors
 from tests.random_model import save_random_model, text
 
 pytestmark = pytest.mark.slow
 
 LINES = 100
-FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
-needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 Capture = pytest.CaptureFixture[bytes]
 
@@ -71,24 +68,6 @@ def names(folder: Path) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------- an output that cannot be written
-
-
-@needs_full
-def test_a_full_disk_behind_standard_output(folder: Path, model: Path) -> None:
-    done = shell(model, "--alignments links", "{} <source >/dev/full")
-    assert done.returncode == 2
-    said = message(done.stderr.decode().splitlines())
-    assert "standard output: cannot be written (No space left on device)" in said
-    assert names(folder) == ["source"]  # neither half a file nor the beginning of one
-
-
-@needs_full
-@pytest.mark.parametrize("output", ["--output", "--output out --alignments", "--output out --soft-alignments"])
-def test_a_full_disk(folder: Path, model: Path, output: str, capsysbinary: Capture) -> None:
-    said, written = refused(capsysbinary, model, f"--input source {output} /dev/full")
-    assert "/dev/full: cannot be written (No space left on device)" in message(said)
-    assert written == []
-    assert names(folder) == ["source"]
 
 
 def test_a_disk_that_becomes_full(folder: Path, model: Path) -> None:
@@ -172,79 +151,7 @@ def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
         assert len(whole_lines((folder / "out").read_bytes())) == LINES
 
 
-@pytest.mark.parametrize(
-    ("option", "required", "expected"),
-    [
-        ("--prefix", "\u2581", "the prefix '\u2581' of line 89 cannot"),
-        ("--constraints", "two men\tЖ", "the constraint 'Ж' of line 89 cannot"),
-    ],
-)
-def test_what_no_translation_can_have(
-    folder: Path,
-    model: Path,
-    option: str,
-    required: str,
-    expected: str,
-    capsysbinary: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    beside = [""] * LINES
-    beside[88] = required
-    assert text(LINES).split("\n")[88]
-    (folder / "beside").write_text("".join(f"{line}\n" for line in beside), encoding="utf-8")
-    said, _ = refused(capsysbinary, model, f"--input source {option} beside --output out")
-    assert expected in message(said)
-    with Path("source").open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        again, written = refused(capsysbinary, model, f"{option} beside --batch-tokens 20")
-    assert again == said
-    assert len(written) <= 88
-    assert names(folder) == ["beside", "source"]
-
-
 # ----------------------------------------------------------------------------------------------------- wrong altogether
-
-
-def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbinary: Capture) -> None:
-    (folder / "beside").write_bytes(b"fine\nnot \xff fine\n")
-    (folder / "short").write_text("one\n", encoding="utf-8")
-    arguments = (
-        "--input source --output source --sample --beam-size 3 --constraints short --prefix beside --diversity 1 "
-        "--alignments . --dictionary short --flush"
-    )
-    (head, *problems), _ = refused(capsysbinary, model, arguments)
-    assert head == f"nmt-translate: {len(problems)} problems:"
-    assert all(line.startswith("  - ") for line in problems)
-    for part in (
-        "--output source: would overwrite --input source",
-        "--beam-size has no effect with --sample",
-        "--constraints do not go with --sample",
-        "--diversity has an effect only on n-best lists",
-        "--alignments .: is a folder",
-        "--dictionary has an effect only with --replace-unknown",
-        "--constraints short has 1 line and --input source has 100",
-        "beside, line 2: not valid UTF-8",
-        "--flush has no effect with --output source",
-    ):
-        assert sum(part in line for line in problems) == 1, part
-    (head, *problems), _ = refused(capsysbinary, model, "--device gpu --chunk-lines 0 --precision int4")
-    assert head == "nmt-translate: 3 problems:"
-    assert [line.split()[1] for line in problems] == ["--device", "--chunk-lines", "--precision"]
-    assert (folder / "source").read_text(encoding="utf-8") == text(LINES)
-
-
-def test_what_contradicts_the_rules_of_the_search(folder: Path, model: Path, capsysbinary: Capture) -> None:
-    said, _ = refused(capsysbinary, model, "--input source --suppress-unknown --replace-unknown --output out")
-    assert "--suppress-unknown leaves no unknown word for --replace-unknown; choose one of the two" in message(said)
-    assert names(folder) == ["source"]
-
-
-def test_another_file_of_this_toolkit_is_no_model(folder: Path, model: Path, capsysbinary: Capture) -> None:
-    write_tensors(folder / "other", {}, kind="something else", texts={})
-    for first, options in ((folder / "other", ""), (model, "--model other")):
-        said, _ = refused(capsysbinary, first, f"{options} --input source --output out")
-        assert "other: not a model of this toolkit, but a something else" in message(said)
-    assert names(folder) == ["other", "source"]
 
 
 @pytest.mark.parametrize("source", ["-", "/dev/stdin"])

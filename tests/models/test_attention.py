@@ -83,25 +83,6 @@ def test_concat_by_hand() -> None:
     assert scored(score, [4.0], [[1.0, 0.0], [3.0, 0.25]]) == pytest.approx(expected)
 
 
-def test_concat_is_additive_with_one_matrix() -> None:
-    torch.manual_seed(1)
-    additive = AdditiveScore(3, 5, size=7, bias=False, coverage=True)
-    for parameter in additive.parameters():
-        nn.init.normal_(parameter)
-    concat = ConcatScore(3, 5, size=7, coverage=True)
-    set_weights(
-        concat,
-        layer__weight=torch.cat([additive.query_layer.weight, additive.memory_layer.weight], dim=1),
-        vector=additive.vector,
-        coverage_vector=additive.coverage_vector,
-    )
-    query, values = torch.randn(2, 4, 3), torch.randn(2, 11, 5)
-    past = Past(torch.arange(4), coverage=torch.rand(2, 4, 11))
-    torch.testing.assert_close(
-        concat(query, concat.project(values), past), additive(query, additive.project(values), past)
-    )
-
-
 def test_dot_by_hand() -> None:
     """(1, 2) · (3, 4) = 11."""
     assert scored(DotScore(2, 2), [1.0, 2.0], [[3.0, 4.0], [0.0, -1.0]]) == [11.0, -2.0]
@@ -209,28 +190,6 @@ def test_location_sensitive_by_hand() -> None:
     filtered = [2.0 + 30.0, 0.2 + 3.0 + 50.0, 0.3 + 5.0]
     expected = [2 * math.tanh(0.5 + h + 0.01 * f) for h, f in zip([0.0, -1.0, 0.25], filtered, strict=True)]
     assert scored(score, [1.0], [[0.0], [-1.0], [0.25]], past) == pytest.approx(expected)
-
-
-def test_location_sensitive_starts_as_additive() -> None:
-    """Before the first step nothing has been attended to, and the filters see zeros."""
-    torch.manual_seed(3)
-    options = {"score": "location_sensitive", "size": 7, "bias": True, "filters": 2, "filter_width": 3}
-    attention = build_attention(
-        ModelConfig.model_validate({"attention": options, "decoder": {"hidden_size": 3}}), memory_size=5
-    )
-    for parameter in attention.parameters():
-        nn.init.normal_(parameter)
-    sensitive = attention.score
-    additive = AdditiveScore(3, 5, size=7, bias=True, coverage=False)
-    additive.load_state_dict({name: sensitive.state_dict()[name] for name in additive.state_dict()})
-    plain = Attention(additive, GlobalScope(3), memory_size=5)
-    values, lengths, query = torch.randn(2, 11, 5), torch.tensor([11, 4]), torch.randn(2, 3)
-    memory = attention.remember(values, lengths)
-    _, first, past = attention.step(query, memory, attention.start(memory))
-    _, expected, _ = plain.step(query, plain.remember(values, lengths), plain.start(memory))
-    torch.testing.assert_close(first, expected)
-    _, later, _ = attention.step(query, memory, past)
-    assert not torch.allclose(later, expected)
 
 
 def test_no_score_gives_no_context() -> None:

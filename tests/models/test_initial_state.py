@@ -1,19 +1,13 @@
 """Where a decoder starts: from the encoder's last states, from the mean of its annotations, or from nothing."""
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nmt.models.encoder import Encoded
 from nmt.models.initial_state import INITIAL_STATES, StateSizes
 from nmt.models.memory import Memory
-from nmt.models.seq2seq import Seq2Seq
-
-MakeModel = Callable[..., Seq2Seq]
-Batch = tuple[Tensor, Tensor, Tensor]
 
 LENGTHS = torch.tensor([3, 1])
 VALUES = torch.tensor([[[1.0, 8.0], [2.0, 0.0], [3.0, 1.0]], [[5.0, 4.0], [1e6, 1e6], [1e6, 1e6]]])
@@ -82,40 +76,3 @@ def test_zeros_by_hand() -> None:
     assert list(state.parameters()) == []
     ((h, c),) = state(ENCODED, MEMORY)
     assert h.tolist() == c.tolist() == [[0.0, 0.0], [0.0, 0.0]]
-
-
-def test_parts_go_to_the_layers_in_order() -> None:
-    """Two layers of an LSTM: h and c of the first, then h and c of the second."""
-    state: Any = INITIAL_STATES["final"](StateSizes(summary=1, memory=2, layers=2, states=2, size=1))
-    with torch.no_grad():
-        state.layer.weight.copy_(torch.tensor([[1.0], [2.0], [3.0], [4.0]]))
-        nn.init.zeros_(state.layer.bias)
-    layers = state(ENCODED, MEMORY)
-    values = [[part[0].item() for part in layer] for layer in layers]
-    expected = torch.tanh(torch.tensor([[0.5, 1.0], [1.5, 2.0]])).tolist()
-    assert values == [pytest.approx(row) for row in expected]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("decoder", ["luong", "bahdanau", "conditional_gru"])
-def test_final_is_the_backward_direction_at_the_first_word(make_model: MakeModel, batch: Batch, decoder: str) -> None:
-    """s_0 = tanh(W ←h_1 + b): ←h_1 is the second half of the first annotation."""
-    model = make_model(decoder={"type": decoder})
-    encoded = model.encoder(model.source_embedding(batch[0]), batch[1])
-    layer: Any = model.initial_state.layer
-    expected = torch.tanh(layer(encoded.annotations[:, 0, 10:]))
-    torch.testing.assert_close(model.start(*batch[:2]).decoder.layers[0][0], expected, rtol=0, atol=1e-12)
-
-
-@torch.no_grad()
-def test_copy_hands_over_every_layer(make_model: MakeModel, batch: Batch) -> None:
-    """The top layer's h of a forward encoder is its annotation of the last token."""
-    model = make_model(
-        encoder={"cell": "lstm", "layers": 3, "bidirectional": False},
-        decoder={"cell": "lstm", "layers": 3, "hidden_size": 10, "initial_state": "copy"},
-    )
-    encoded = model.encoder(model.source_embedding(batch[0]), batch[1])
-    layers = model.start(*batch[:2]).decoder.layers
-    assert len(layers) == 3
-    for row, length in enumerate(batch[1].tolist()):
-        torch.testing.assert_close(layers[2][0][row], encoded.annotations[row, length - 1], rtol=0, atol=1e-12)

@@ -1,20 +1,14 @@
 """Layer normalization in the decoder's cells: over all gates together, the input's part and the state's part apart."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nmt.models.cells import Cell
-from nmt.models.decoders import DECODERS
-from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.recurrence import GRU, LSTM, Recurrence
-
-MakeModel = Callable[..., Seq2Seq]
-Batch = tuple[Tensor, Tensor, Tensor]
 
 
 def sigmoid(x: float) -> float:
@@ -72,40 +66,3 @@ def test_the_size_of_the_products_does_not_matter(kind: Recurrence) -> None:
         for parameter in cell.recurrent_layer.parameters():
             parameter.mul_(100)
     torch.testing.assert_close(cell(100 * from_input, state), expected, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_what_is_added_to_the_input_is_normalized_with_it(make_model: MakeModel, batch: Batch, decoder: str) -> None:
-    """The fed vector's or the context's part enters before the normalization: the first cell's input, as normalized,
-    has mean 0 over its gates at every step, with gain 1 and bias 0."""
-    model = make_model(decoder={"type": decoder, "layer_normalization": True})
-    seen: list[Tensor] = []
-    for name, norm in model.decoder.named_modules():
-        if name.endswith(("input_norm", "recurrent_norm")):
-            assert isinstance(norm, nn.LayerNorm)
-            nn.init.ones_(norm.weight)
-            nn.init.zeros_(norm.bias)
-            norm.register_forward_hook(lambda module, inputs, result: seen.append(result))
-    with torch.no_grad():
-        model(*batch)
-    assert len(seen) == 8 * (4 if decoder == "conditional_gru" else 2)
-    for normalized in seen:
-        assert normalized.shape == (3, 21)
-        torch.testing.assert_close(normalized.mean(1), torch.zeros(3).double(), rtol=0, atol=1e-12)
-        torch.testing.assert_close(normalized.var(1, correction=0), torch.ones(3).double(), rtol=0, atol=1e-3)
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_every_cell_has_its_own_two(make_model: MakeModel, decoder: str) -> None:
-    plain, normalized = (
-        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalization": normalize}).state_dict())
-        for normalize in (False, True)
-    )
-    cells = ["cells.0", "cells.1"] + (["context_cell"] if decoder == "conditional_gru" else [])
-    assert normalized - plain == {
-        f"decoder.{cell}.{norm}.{name}"
-        for cell in cells
-        for norm in ("input_norm", "recurrent_norm")
-        for name in ("weight", "bias")
-    }
-    assert plain < normalized

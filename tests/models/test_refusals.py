@@ -3,22 +3,19 @@
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-import torch
 
-from nmt.config import dump_config, json_schema, load_config, schema
+from nmt.config import dump_config, json_schema, load_config
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.models.cells import CELLS
 from nmt.models.combinations import FAMILIES, model_problems, start_warnings
 from nmt.models.decoders import DECODERS
-from nmt.models.encoder import DIRECTIONS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
-from nmt.models.seq2seq import build_model
 
 FILE = """
 name: toy
@@ -208,15 +205,6 @@ def test_a_temperature_is_a_positive_number_or_learned(refusals: Refusals, value
     assert mentions(messages, "model.attention.temperature", "learned")
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_only_scores_without_weights_of_their_own_need_equal_sizes(refusals: Refusals, score: str) -> None:
-    encoder = ONE_WAY.get(score, "encoder: {hidden_size: 100}, ")
-    messages = refusals(f"attention: {{score: {score}}}, {encoder}decoder: {{hidden_size: 300, {MEAN}}}")
-    assert [f"{score} needs a decoder's state" in message for message in messages] == [True] * (
-        score in ("dot", "scaled_dot", "cosine")
-    )
-
-
 @pytest.mark.parametrize("score", ["none", "fixed"])
 def test_without_a_state_that_attends(refusals: Refusals, score: str) -> None:
     """Neither coverage nor guidance nor the order of cell and attention has an effect."""
@@ -303,17 +291,6 @@ def test_options_of_another_member(refusals: Refusals, key: str, name: str) -> N
     assert sum(f"has no effect with {family}: {name};" in message for message in together) == len(refused)
 
 
-@pytest.mark.parametrize("option", ["positions: 101", "filters: 10", "filter_width: 5", "half_width: 10"])
-def test_an_option_that_is_given_as_its_default(refusals: Refusals, option: str) -> None:
-    """Who writes D = 10 and forgets the scope would train global attention; with a scope it is as good as nothing."""
-    name = option.split(":")[0]
-    family, default = ("scope", "global") if name == "half_width" else ("score", "additive")
-    assert mentions(
-        refusals(f"attention: {{{option}}}"), f"model.attention.{name}", f"no effect with {family}: {default}"
-    )
-    assert refusals(f"attention: {{{family}: {default}, {option}}}") == []
-
-
 def test_options_that_are_off(refusals: Refusals) -> None:
     assert refusals("attention: {renormalize: false, bias: false, coverage: false, size: null}") == []
 
@@ -384,10 +361,6 @@ def test_the_names_are_those_of_the_members(
     assert ", ".join(sections[f"{section.title()}Config"]["properties"][key]["enum"]) == names
 
 
-def test_the_directions_of_the_schema_are_those_of_the_encoder() -> None:
-    assert [*DIRECTIONS] == [*get_args(schema.DirectionsName)]
-
-
 def test_unknown_names_come_with_all_that_is_wrong_with_single_keys(refusals: Refusals) -> None:
     messages = refusals("attention: {score: dott, half_width: 0}, decoder: {type: luon, initial_state: zero}")
     keys = ["attention.half_width", "attention.score", "decoder.initial_state", "decoder.type"]
@@ -439,31 +412,3 @@ def test_positions_that_hardly_move(attention: dict[str, str], optimizer: str, w
     found = start_warnings(model, TrainingConfig.model_validate({"optimizer": {"name": optimizer}}))
     begins = "model.attention.position_logit: scaled moves 1,234 times more slowly"
     assert [warning.partition(" than ")[0] for warning in found] == [begins] * warnings
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_that_start_does_have_scores_near_0(cell: str) -> None:
-    """The standard deviation of a sentence's scores, with as many units on both sides of the limit, and ways out."""
-
-    def spread(size: int, *, start: float = 0.1) -> float:
-        sizes = {
-            "embedding_size": size,
-            "initialization": {"name": "uniform", "range": start},
-            "encoder": {"hidden_size": size // 2, "cell": cell},
-            "attention": {"score": "general"},
-            "decoder": {"type": "luong", "hidden_size": size, "cell": cell, "initial_state": "copy"},
-        }
-        torch.manual_seed(1)
-        model = build_model(ModelConfig.model_validate(sizes), source_size=50, target_size=50).eval()
-        seen: list[torch.Tensor] = []
-        model.decoder.attention.score.register_forward_hook(lambda module, inputs, scores: seen.append(scores))
-        source, target = torch.randint(4, 50, (2, 5, 12))
-        with torch.no_grad():
-            model(source, torch.full((5,), 12), target)
-        return float(torch.cat([scores.flatten(0, -2) for scores in seen]).std(dim=1).mean())
-
-    small, larger, paper = spread(128), spread(512), spread(1000)
-    assert small < 0.01
-    assert larger > 10 * small
-    assert paper > 0.2
-    assert spread(128, start=0.2) > 10 * small

@@ -1,7 +1,6 @@
 """Which translations of an n-best list a student is given, and what is refused."""
 
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -99,24 +98,6 @@ def refused(distill: ModuleType, capsys: pytest.CaptureFixture[str], *arguments:
     return [line.removeprefix("  - ") for line in others]
 
 
-def test_files_that_are_not_there(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here, missing, output = write(tmp_path / "here", ["x"]), tmp_path / "missing", tmp_path / "no folder" / "nearest"
-    arguments = ["--n-best", missing, "--reference", here, "--output"]
-    assert refused(distill, capsys, *arguments, tmp_path / "out") == [f"{missing}: no such file"]
-    assert refused(distill, capsys, *arguments, output) == [f"--output {output}: there is no folder {output.parent}"]
-    assert refused(distill, capsys, *arguments, tmp_path) == [f"--output {tmp_path}: is a folder, not a file"]
-
-
-def test_wrong_options_are_told_as_by_the_commands(distill: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        distill.main(["--nbest", "x", "--reference", "y"])
-    assert end.value.code == 2
-    assert capsys.readouterr().err == "distill.py: error: --nbest: unknown; did you mean --n-best?\n"
-    first, second = refused(distill, capsys, "--reference", "y")
-    assert first == "--n-best FILE is missing: what nmt-translate --n-best wrote of the sources"
-    assert second.startswith("--output FILE is missing: ")
-
-
 def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever name an input has: a link to it, or a path that leads through another folder."""
     lists, references = write(tmp_path / "lists", ["0 ||| a ||| -1"]), write(tmp_path / "references", ["b"])
@@ -134,35 +115,3 @@ def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pyt
     same = ["--n-best", references, "--reference", link, "--output", tmp_path / "out"]
     assert refused(distill, capsys, *same) == [f"--reference {link}: is the same file as --n-best {references}"]
     assert (lists.read_text(), references.read_text()) == ("0 ||| a ||| -1\n", "b\n")
-
-
-def test_what_would_have_no_effect(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lists, empty = write(tmp_path / "lists", ["0 ||| a ||| -1"]), [write(tmp_path / name, []) for name in ("a", "b")]
-    output = ["--output", tmp_path / "out"]
-    metric = ["--metric", "chrf", "--tokenize", "13a"]
-    assert refused(distill, capsys, "--n-best", lists, "--reference", empty[0], *output, *metric) == [
-        "--tokenize 13a: has no effect with --metric chrf; remove it"
-    ]
-    nothing = f"{empty[0]}: the file is empty; there is nothing to choose from"
-    assert refused(distill, capsys, "--n-best", empty[0], "--reference", empty[1], *output) == [nothing]
-    assert not (tmp_path / "out").exists()
-    folder = ["--output", tmp_path]
-    assert refused(distill, capsys, "--n-best", lists, "--reference", empty[0], *folder, *metric) == [
-        f"--output {tmp_path}: is a folder, not a file",
-        "--tokenize 13a: has no effect with --metric chrf; remove it",
-    ]
-
-
-def test_a_reader_that_goes_away(
-    distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As `head -1` does: the script ends as a program that SIGPIPE ends, and says nothing."""
-
-    def gone(*files: object) -> Iterator[str]:
-        raise BrokenPipeError
-
-    monkeypatch.setattr(distill, "nearest", gone)
-    monkeypatch.setattr("nmt.cli.common.abandon_standard_output", lambda: None)  # which is pytest's here
-    output = run(distill, tmp_path, ["0 ||| a ||| -1"], ["a"], code=128 + signal.SIGPIPE)
-    assert not output.exists()
-    assert capsys.readouterr().err == ""

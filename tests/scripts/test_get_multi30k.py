@@ -64,18 +64,6 @@ def test_files_come_decompressed_from_a_folder(
     assert "research and education, not for commercial use" in capsys.readouterr().out
 
 
-def test_plain_and_compressed_files_are_both_taken(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
-) -> None:
-    (folder / "raw" / "train.en.gz").unlink()
-    (folder / "raw" / "train.en").write_bytes(TEXTS["raw/train.en"].encode())
-    plain = folder / "tok" / "val.lc.norm.tok.de"
-    plain.with_name(f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    plain.unlink()
-    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 0
-    assert files(tmp_path / "out") == PLACED
-
-
 def test_addresses_are_those_of_the_public_repository(
     script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
 ) -> None:
@@ -135,17 +123,6 @@ def test_wrong_content_is_an_error_that_leaves_nothing(
     assert str(path) in error
     assert message in error
     assert files(tmp_path / "out") == {name: text for name, text in PLACED.items() if name != "train.en"}
-
-
-def test_all_missing_files_are_named_at_once(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "raw" / "train.en.gz").unlink()
-    (folder / "tok" / "val.lc.norm.tok.de").unlink()
-    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 2
-    error = capsys.readouterr().err
-    assert f"{folder / 'raw' / 'train.en'}: no such file, neither plain nor .gz" in error
-    assert f"{folder / 'tok' / 'val.lc.norm.tok.de'}: no such file" in error
 
 
 def test_without_a_network_the_url_and_the_way_out_are_named(
@@ -208,13 +185,6 @@ def test_without_options_the_files_go_into_the_data_folder_of_the_repository(
     )
     assert script.main([*target.split(), "--from", str(folder)], contents) == 0
     assert set(files(tmp_path / "multi30k")) == {name for name in PLACED if not name.endswith(".fr")}
-
-
-def test_table_covers_every_split_form_and_language(script: ModuleType) -> None:
-    counts = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}
-    expected = {f"raw/{split}.{language}": lines for split, lines in counts.items() for language in ("en", "de", "fr")}
-    expected |= {name.replace("raw/", "tok/").replace(".", ".lc.norm.tok."): n for name, n in expected.items()}
-    assert {name: content.lines for name, content in script.CONTENTS.items()} == expected
 
 
 def test_real_files_are_right(script: ModuleType, shared_data: Path, tmp_path: Path) -> None:

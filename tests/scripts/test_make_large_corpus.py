@@ -4,8 +4,8 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from itertools import count, islice
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
@@ -73,24 +73,6 @@ def test_files(large: ModuleType, captions: Path, tmp_path: Path) -> None:
     assert all("Ein Hut" in german for _, german in both)
 
 
-def test_pairs_are_written_as_they_are_drawn(
-    large: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When the 90th pair of 100 is drawn, the first 80 are on their way to the disk already, in chunks of 10."""
-    monkeypatch.setattr(large, "CHUNK", 10)
-    written = []
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        for number in count(1):
-            if number == 90:
-                written.append(next(tmp_path.glob("train.en.*.partial")).stat().st_size)
-            yield "x" * 10_000, "y"
-
-    large.write_pairs(pairs(), 100, [tmp_path / "train.en", tmp_path / "train.de"])
-    assert written[0] >= 80 * 10_001 - (1 << 17)  # what Python buffers
-    assert (tmp_path / "train.en").stat().st_size == 100 * 10_001
-
-
 @pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: Path) -> None:
     digests = []
@@ -102,14 +84,6 @@ def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: 
         content = b"".join((tmp_path / hash_seed / file).read_bytes() for file in FILES)
         digests.append(hashlib.sha256(content).hexdigest())
     assert digests[0] == digests[1]
-
-
-@pytest.mark.usefixtures("few_sentences")
-def test_another_seed_gives_other_pairs(large: ModuleType, captions: Path, tmp_path: Path) -> None:
-    for seed in ("1", "2"):
-        options = ["--captions", str(captions), "--pairs", "40", "--valid", "3", "--seed", seed]
-        assert large.main(["--output", str(tmp_path / seed), *options]) == 0
-    assert read(tmp_path / "1", "train.en") != read(tmp_path / "2", "train.en")
 
 
 def test_nothing_is_replaced(
@@ -137,18 +111,3 @@ def test_captions_that_are_none(
     assert exit_code.value.code == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "output").exists()
-
-
-@pytest.mark.usefixtures("few_sentences")
-def test_what_is_interrupted_leaves_no_half_file(
-    large: ModuleType, captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(parts: object, seed: int) -> Iterator[tuple[str, str]]:
-        yield from [("a", "b")] * 20
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(large, "joined", broken)
-    monkeypatch.setattr(large, "CHUNK", 5)
-    with pytest.raises(KeyboardInterrupt):
-        large.main(["--pairs", "50", "--valid", "7", "--output", str(tmp_path / "o"), "--captions", str(captions)])
-    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["valid.de", "valid.en"]
