@@ -52,10 +52,10 @@ ELSEWHERE = {
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
 }
-# Our own that do not train, serve, or draw; not those of documents in which each needs what came before it.
+# Our own that do not train or serve; not those of documents in which each needs what came before it.
 SHORT = (
     r"(?!docs/(tutorial|evaluation|adding-attention)).*: ((echo|printf) .* \| )?"
-    r"(printf|mkdir|cp |nmt-(?!serve|curves|train (?!--list-configs)))"
+    r"(printf|mkdir|cp |nmt-(?!serve|train (?!--list-configs)))"
 )
 
 

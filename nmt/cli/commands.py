@@ -39,7 +39,6 @@ COMMANDS = {
     "nmt-translate": Command("translate", "translate text, line by line"),
     "nmt-eval": Command("evaluate", "score translations, and compare systems"),
     "nmt-align": Command("align", "learn, combine, and score word alignments"),
-    "nmt-curves": Command("curves", "draw the learning curves of trainings"),
     "nmt-score": Command("score", "give the probability of translations"),
     "nmt-serve": Command("serve", "answer requests over HTTP, and show a page"),
     "nmt-shortlist": Command("shortlist", "learn which words may translate which, to be faster"),

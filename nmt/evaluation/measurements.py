@@ -5,7 +5,6 @@ It knows lines and numbers; what writes them is `training`.
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Any
 
 FILE = "metrics.jsonl"  # of a run's folder
@@ -38,22 +37,6 @@ def measurement(line: bytes) -> Record | None:
         return None
     fits = all(name.isprintable() and _is_number(value) for name, value in record.items() if name != "split")
     return record if fits else None
-
-
-def measurements(lines: Iterable[bytes]) -> tuple[list[Record], list[int]]:
-    """The records, and the numbers, from 1, of the lines that hold none.
-
-    A last line without its end is no such line: the run is writing it, or was killed while it did.
-    """
-    records: list[Record] = []
-    damaged = []
-    for number, line in enumerate(lines, 1):
-        record = measurement(line)
-        if record is not None:
-            records.append(record)
-        elif line.endswith(b"\n"):
-            damaged.append(number)
-    return records, damaged
 
 
 def _is_number(value: object) -> bool:

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import average, curves, evaluate, score, serve, shortlist, train, translate
+from nmt.cli import average, evaluate, score, serve, shortlist, train, translate
 
 MAINS: dict[str, Callable[[list[str]], int]] = {
     "nmt-train": train.main,
     "nmt-translate": translate.main,
     "nmt-eval": evaluate.main,
-    "nmt-curves": curves.main,
     "nmt-score": score.main,
     "nmt-serve": serve.main,
     "nmt-shortlist": shortlist.main,
@@ -33,7 +32,6 @@ COMMANDS = [
     ("nmt-eval --hypotheses corpus/text.enn --reference corpus/text.en", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.enn", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.en --comet corpus/text.enn", f"--comet {TEXT}; "),
-    ("nmt-curves --runs runs/my_first_modell --output out.png", "; nearest: runs/my_first_model"),
     ("nmt-score --model runs/my_first_modell --source corpus/text.en --target corpus/text.en", MODEL),
     ("nmt-serve --model runs/my_first_modell", MODEL),
     ("nmt-serve --model en-de=runs/my_first_modell --api-keys corpus/text.enn", TEXT),

@@ -209,8 +209,8 @@ def test_nmt_lists_the_commands() -> None:
 def test_a_wrong_command() -> None:
     told = {
         "nmt tranlsate": "tranlsate: unknown command; did you mean translate?",
-        "nmt dance": "dance: unknown command; choose one of init, train, translate, eval, align, curves, score, serve",
-        "nmt": "a command is missing; choose one of init, train, translate, eval, align, curves, score, serve",
+        "nmt dance": "dance: unknown command; choose one of init, train, translate, eval, align, score, serve",
+        "nmt": "a command is missing; choose one of init, train, translate, eval, align, score, serve",
     }
     for message, (lines, errors) in zip(told.values(), answers(*told), strict=True):
         assert lines == ["[] 2"]

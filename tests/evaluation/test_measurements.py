@@ -1,23 +1,10 @@
-"""Lines of metrics.jsonl, whole and damaged."""
+"""What is measured."""
 
 import math
 
 import pytest
 
-from nmt.evaluation.measurements import measurements, perplexity
-
-FIRST, SECOND = b'{"step": 1, "split": "train", "loss": 2.5}\n', b'{"step": 2, "split": "valid", "bleu": null}\n'
-RECORDS = [{"step": 1, "split": "train", "loss": 2.5}, {"step": 2, "split": "valid", "bleu": None}]
-
-
-def test_damaged_lines_have_their_numbers() -> None:
-    assert measurements([FIRST, SECOND]) == (RECORDS, [])
-    assert measurements([b"\n", FIRST, b"[]\n", b'{"step": 1, "split": "other"}\n', SECOND]) == (RECORDS, [1, 3, 4])
-    assert measurements([]) == ([], [])
-
-
-def test_a_line_that_is_being_written_is_no_damage() -> None:
-    assert measurements([FIRST, SECOND[:9]]) == (RECORDS[:1], [])
+from nmt.evaluation.measurements import perplexity
 
 
 def test_perplexity() -> None:
