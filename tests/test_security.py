@@ -45,7 +45,6 @@ ALLOWED = {
     ("nmt/cli/serve.py", "importlib.util"): {"find_spec"},  # whether the parts of nmt-serve are installed
     ("nmt/decoding/graph_files.py", "importlib.metadata"): {"distributions"},  # of the packages that make graphs
     ("nmt/decoding/text/sentences.py", "importlib.util"): {"find_spec"},  # whether sentencex is there
-    ("nmt/evaluation/comet_scores.py", "importlib.util"): {"find_spec"},  # whether COMET is there
     ("nmt/processes/several.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
     # nmt-serve listens; nothing of it connects.
     ("nmt/serving/api.py", "asyncio"): {

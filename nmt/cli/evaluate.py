@@ -46,8 +46,8 @@ NO_TEST = "none"
 def parser() -> Parser:
     made = Parser(
         PROGRAM,
-        description="Score translations with BLEU, chrF2, chrF2++, TER, accuracy, CER, and COMET, with "
-        "signatures, and compare systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
+        description="Score translations with BLEU, chrF2, chrF2++, TER, accuracy, and CER, with signatures, and "
+        "compare systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
         epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
         f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
         usual=(
@@ -82,7 +82,7 @@ def parser() -> Parser:
         "--source",
         type=Path,
         metavar="FILE",
-        help="text to translate with --model or --runs; what --comet reads, and what --report shows",
+        help="text to translate with --model or --runs, and what --report shows",
     )
     scored.add_argument(
         "--reference",
@@ -145,13 +145,6 @@ def _add_scoring_options(made: Parser) -> None:
         help="BLEU's tokenizer: 13a, none, intl, char, zh, ja-mecab, flores200 (default: 13a)",
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case; TER always does")
-    scoring.add_argument(
-        "--comet",
-        type=Path,
-        metavar="FILE",
-        help="compute COMET, too, with this model file, such as checkpoints/model.ckpt in the folder of a download; "
-        "nothing is downloaded here. It needs --source and unbabel-comet: pip install 'nmt-toolkit[comet]'",
-    )
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
     scoring.add_argument(
         "--fail-below",
@@ -199,7 +192,6 @@ class Request:
     source: Sequence[str]  # empty if there is none
     how: "TranslationOptions | None"  # without models: None
     scoring: Mapping[str, Any]  # arguments of `compare`
-    on_gpu: bool  # COMET
     report: "ReportRequest | None"
     command: argparse.Namespace  # what else it was given
 
@@ -213,7 +205,6 @@ def _read_request(options: argparse.Namespace) -> Request:
     problems += _contradictions(options, candidates)
     how, step = _read_how(options, candidates, problems)
     scoring = _read_scoring(options, candidates, problems)
-    on_gpu = options.comet is not None and _computes_comet_on_gpu(options, problems)
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
     report = None
@@ -225,7 +216,6 @@ def _read_request(options: argparse.Namespace) -> Request:
         source=source,
         how=how,
         scoring=scoring,
-        on_gpu=on_gpu,
         report=report,
         command=options,
     )
@@ -252,23 +242,13 @@ def _read_how(
     return translating, how.alignment_step
 
 
-def _computes_comet_on_gpu(options: argparse.Namespace, problems: list[str]) -> bool:
-    from nmt.cli.models import read_models
-    from nmt.evaluation.comet_scores import check_comet
-
-    with collected(problems):
-        check_comet(options.comet)
-    device = read_models({"model": None, "ensemble": None, "device": options.device or "auto"}, problems).device
-    return device == "cuda"
-
-
 def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
     """Check that outputs overwrite nothing, and that all texts have equally many lines."""
     from nmt.cli.report_page import check_places
 
     report = request.report
     read = [file for candidate in request.candidates for file in candidate.files]
-    read += [("--source", options.source), ("--dictionary", options.dictionary), ("--comet", options.comet)]
+    read += [("--source", options.source), ("--dictionary", options.dictionary)]
     read += [*(("--reference", path) for path in request.references), *(report.files if report is not None else [])]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
@@ -299,8 +279,6 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         problems.append("--reference: a file is given twice; several references are different translations")
     if has_models and not options.source:
         problems.append(f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate")
-    if options.comet is not None and not options.source:
-        problems.append("--comet needs --source FILE, the text that was translated")
     if options.output == STANDARD:
         problems.append("--output -: standard output has the scores; give a file, or use nmt-translate")
     elif options.output is not None and len(candidates) > 1:
@@ -308,8 +286,8 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
     translating = (*search_keys(), "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
     needed = {
         **dict.fromkeys(translating, ("model",)),
-        "source": ("model", "comet", "report"),
-        "device": ("model", "comet", "attention_model"),
+        "source": ("model", "report"),
+        "device": ("model", "attention_model"),
         "alignment_step": ("model", "attention_model"),
         **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("report",)),
         "first_word": ("gold_alignments",),
@@ -367,16 +345,12 @@ def _read_scoring(
 
 def _evaluate(request: Request) -> int:
     from nmt.cli.report_page import write_page
-    from nmt.evaluation.comet_scores import Comet
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
     from nmt.ops.memory import enough_memory
 
     with enough_memory(MEMORY):
         translators = _loaded(request)
-        comet = None
-        if request.command.comet is not None:
-            comet = Comet(request.command.comet, request.source, on_gpu=request.on_gpu)
         systems = {
             one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
             for one in request.candidates
@@ -391,9 +365,7 @@ def _evaluate(request: Request) -> int:
             runs.setdefault(one.seed_of, []).append(one.name)
     references = [*request.references.values()]
     with enough_memory(SAMPLES, what=" for the samples"):
-        comparison = compare(
-            systems, references, source=request.source or None, comet=comet, runs=runs, **request.scoring
-        )
+        comparison = compare(systems, references, source=request.source or None, runs=runs, **request.scoring)
     how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
     write_report(request.command.json, table(comparison), json_object(comparison, **how))
     if request.report is not None:
@@ -448,8 +420,6 @@ def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[st
         references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
     scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
     warnings = text_warnings(hypotheses, references, **scoring)
-    if request.command.comet is not None and len(references) > 1:
-        warnings.append(f"COMET compares with one reference: here with {next(iter(request.references))}, the first")
     for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:
             warnings.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")

@@ -20,7 +20,6 @@ from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from nmt.errors import UserError
-from nmt.evaluation.comet_scores import Comet
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, counted
 
 Method = Literal["bootstrap", "randomization"]
@@ -167,7 +166,6 @@ def compare(
     metrics: Sequence[str] = USUAL,
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
-    comet: Comet | None = None,
     methods: Sequence[Method] = (),
     intervals: bool = False,
     resamples: int = RESAMPLES,
@@ -177,7 +175,7 @@ def compare(
     """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
 
     `systems`: the detokenized translations by the name of the system; the first system is the baseline. `metrics`:
-    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`; `comet`: one more, called comet.
+    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`.
     `methods`: how to test each system against the baseline. `intervals`: have them without the bootstrap, too, which
     makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate randomization. `runs`:
     names of systems that are seeds of one, by its name, two or more.
@@ -192,9 +190,7 @@ def compare(
         raise ValueError("a single system cannot be tested against another")
     seed = resampling_seed() if methods or intervals else None
     samples = {"bootstrap": resamples, "randomization": trials}
-    built: dict[str, Any] = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
-    if comet is not None:
-        built["comet"] = comet
+    built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
         for metric, one in built.items()
@@ -241,8 +237,6 @@ def resampling_seed() -> int | None:
 
 
 def _measure(name: str, metric: Any) -> Measure:
-    if name not in METRICS:
-        return Measure(title="COMET", better="higher", signature=str(metric.get_signature()))
     title, better, *_ = METRICS[name]
     return Measure(title=title, better=better, signature=str(metric.get_signature()))
 

@@ -13,7 +13,6 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.comparison import compare
-from tests.comet_stand_in import install
 from tests.decoding.conftest import network
 
 SOURCE = ["Ja, natürlich.", "Die Katze saß auf der Matte.", "Der Mann geht nach Hause."]
@@ -224,25 +223,6 @@ def test_what_a_model_cannot_do_is_noticed_before_another_translates(
     assert all(line.startswith(f"  - {begin}") for line, begin in zip(said.splitlines()[1:], begins, strict=True))
 
 
-# -------------------------------------------------------------------------------------------------------------- COMET
-
-
-def test_comet_is_a_metric_among_the_others(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with install(files, monkeypatch) as model:
-        comet = ["--comet", str(model), "--source", "src", "--metrics", "bleu", "--device", "cpu"]
-        result = numbers(capsys, "--hypotheses", "old", "new", "--reference", "ref", "ref2", *comet, *FEW)
-        assert list(result["signatures"]) == ["bleu", "comet"]
-        assert result["signatures"]["comet"].startswith("nrefs:1|model:model.ckpt|sha256:")
-        assert result["systems"][1]["scores"]["comet"]["score"] > result["systems"][0]["scores"]["comet"]["score"]
-        assert 0 < result["significance"][0]["p_values"]["new"]["comet"] <= 1
-        assert main(["--hypotheses", "new", "--reference", "ref", *comet]) == 0
-        assert "COMET" in capsys.readouterr().out
-        assert main(["--hypotheses", "new", "--reference", "ref", "ref2", *comet]) == 0
-        assert "COMET compares with one reference: here with ref, the first" in capsys.readouterr().err
-
-
 # ----------------------------------------------------------------------------------------------------------- mistakes
 
 
@@ -296,7 +276,6 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
                 "--trials has an effect only with --significance randomization",
             ],
         ),
-        ("--hypotheses old --reference ref --comet nowhere", ["--comet needs --source FILE", "--comet nowhere"]),
         (
             "--model a=m1 --model m2 --source src --reference ref",
             ["--model: give all models a name, or none"],
@@ -313,14 +292,7 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
         ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],
 )
-def test_mistakes(
-    arguments: str,
-    messages: list[str],
-    files: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with install(files, monkeypatch):
-        said = fails(capsys, *arguments.split())
+def test_mistakes(arguments: str, messages: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    said = fails(capsys, *arguments.split())
     assert [message for message in messages if message not in said] == []
     assert len(said.splitlines()) == len(messages) + (len(messages) > 1)

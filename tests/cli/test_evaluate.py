@@ -110,7 +110,7 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             [
                 "--hypotheses: h: no such file",
                 "--reference FILE is missing",
-                "--source has an effect only with --model or --comet or --report",
+                "--source has an effect only with --model or --report",
                 "--beam-size has an effect only with --model",
                 "--device has an effect only",
                 "--output has an effect only with --model",

@@ -31,7 +31,6 @@ COMMANDS = [
     ("nmt-translate --input corpus/text.en --shortlist corpus/text.enn", f"--shortlist {TEXT}; make one with"),
     ("nmt-eval --hypotheses corpus/text.enn --reference corpus/text.en", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.enn", TEXT),
-    ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.en --comet corpus/text.enn", f"--comet {TEXT}; "),
     ("nmt-score --model runs/my_first_modell --source corpus/text.en --target corpus/text.en", MODEL),
     ("nmt-serve --model runs/my_first_modell", MODEL),
     ("nmt-serve --model en-de=runs/my_first_modell --api-keys corpus/text.enn", TEXT),

@@ -132,7 +132,7 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
     [
         ("--training-text train", "--training-text has an effect only with --report"),
         ("--attention-model m", "--attention-model has an effect only with --report"),
-        ("--source src", "--source has an effect only with --model or --comet or --report"),
+        ("--source src", "--source has an effect only with --model or --report"),
         ("--report -", "--report -: standard output has the scores; give a file"),
         ("--report ref", "--report ref: would overwrite --reference ref; give another name"),
         ("--report train --training-text train", "--report train: would overwrite --training-text train"),

@@ -5,7 +5,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,17 @@ import numpy as np
 import pytest
 
 from nmt.errors import UserError
-from nmt.evaluation.comet_scores import Comet
 from nmt.evaluation.comparison import (
     METHODS,
     SIGNIFICANT,
     Comparison,
     Interval,
-    Measure,
     Runs,
     compare,
     mean_difference,
     resampling_seed,
 )
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metrics import METRICS, Metric, _Rate
 
 SYSTEMS = {
     "old": [
@@ -200,69 +198,56 @@ def test_the_first_of_several_systems_with_seeds_is_the_baseline() -> None:
     assert odd.differences["ter"].value == pytest.approx(25)
 
 
-# --------------------------------------------------------------------------------- metrics that are computed elsewhere
+# ---------------------------------------------------------------------------------- a metric whose scores are known
 
 SCORES = {"old": [50.0, 60, 70, 80, 90, 40, 30], "new": [55.0, 65, 75, 85, 90, 45, 42], "odd": [0.0] * 7}
 
 
-class Learned(Comet):
-    """A metric whose scores of a system's sentences are known, by the first of these."""
-
-    def __init__(self, scores: Mapping[str, Sequence[float]]) -> None:
-        self._scores, self._signature = scores, {"model": "x"}
-
-    def _extract_corpus_statistics(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        return [[score, 1.0] for score in self._scores[hypotheses[0]]]
+def known(scores: Mapping[str, float]) -> Metric:
+    """A metric that is the mean of the scores of the sentences."""
+    return Metric("known", "higher", lambda *_: _Rate("known", False, lambda line, _: (scores[line.strip()] / 100, 1)))
 
 
-LEARNED = Learned({lines[0]: SCORES[name] for name, lines in SYSTEMS.items()})
-
-
-def test_a_mean_of_sentence_scores_is_tested_as_the_others_are() -> None:
+def test_a_mean_of_sentence_scores_is_tested_as_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_line = {line: score for name, lines in SYSTEMS.items() for line, score in zip(lines, SCORES[name], strict=True)}
+    monkeypatch.setitem(METRICS, "known", known(by_line))
     comparison = compare(
         SYSTEMS,
         REFERENCES,
-        metrics=["bleu"],
-        comet=LEARNED,
+        metrics=["bleu", "known"],
         methods=["bootstrap", "randomization"],
         resamples=53,
         trials=211,
     )
-    assert list(comparison.measures) == ["bleu", "comet"]
-    signature = str(LEARNED.get_signature())
-    assert comparison.measures["comet"] == Measure(title="COMET", better="higher", signature=signature)
-    assert comparison.systems[0].scores["comet"].score == 60
+    assert comparison.systems[0].scores["known"].score == pytest.approx(60)
     bootstrap, randomization = comparison.significance
-    assert bootstrap.p_values["odd"]["comet"] == 1 / 54
+    assert bootstrap.p_values["odd"]["known"] == 1 / 54
     # The same in NumPy: resamples of the sentences with sacreBLEU's seed.
     rows = np.random.default_rng(12345).choice(7, size=(53, 7))
     old, new = (np.array(SCORES[name], dtype=np.float32)[rows].mean(axis=1) for name in ("old", "new"))
     differences = np.abs(new - old)
     extreme = (differences - differences.mean() > np.mean(SCORES["new"]) - 60).sum()
-    assert bootstrap.p_values["new"]["comet"] == (extreme + 1) / 54
-    interval = comparison.systems[0].scores["comet"].interval
+    assert bootstrap.p_values["new"]["known"] == (extreme + 1) / 54
+    interval = comparison.systems[0].scores["known"].interval
     assert interval is not None
     assert interval.mean == pytest.approx(old.mean(), rel=1e-6)
     # Every swap of a better with a worse sentence makes the difference smaller, and one in 64 leaves it as it is.
-    assert randomization.p_values["new"]["comet"] < 0.1
+    assert randomization.p_values["new"]["known"] < 0.1
 
 
 @pytest.mark.slow
-def test_of_twenty_pairs_of_equal_systems_about_one_differs_significantly() -> None:
+def test_of_twenty_pairs_of_equal_systems_about_one_differs_significantly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Systems are equal where either could have written each translation. 5% of 400 pairs are 20 ± 4.4."""
     draw, pairs, sentences = np.random.default_rng(7), 400, 101
     p_values: dict[str, list[float | None]] = {method: [] for method in METHODS}
     for _ in range(pairs):
         scores = draw.normal(70, 10, sentences) + draw.normal(0, 5, (2, sentences))
-        systems = {name: [name] * sentences for name in "ab"}
-        learned = Learned(dict(zip("ab", scores, strict=True)))
-        compared = compare(
-            systems, [["a"] * sentences], metrics=(), comet=learned, methods=METHODS, resamples=239, trials=239
-        )
+        systems = {name: [f"{name}{line}" for line in range(sentences)] for name in "ab"}
+        lines = [f"{name}{line}" for name in "ab" for line in range(sentences)]
+        monkeypatch.setitem(METRICS, "known", known(dict(zip(lines, scores.flatten(), strict=True))))
+        compared = compare(systems, [["a"] * sentences], metrics=("known",), methods=METHODS, resamples=239, trials=239)
         for test in compared.significance:
-            p_values[test.method].append(test.p_values["b"]["comet"])
+            p_values[test.method].append(test.p_values["b"]["known"])
     below = {method: sum(p is not None and p < SIGNIFICANT[method] for p in p_values[method]) for method in METHODS}
     assert all(10 <= count <= 32 for count in below.values()), below
     doubled = sum(p is not None and p < 0.05 for p in p_values["bootstrap"])
