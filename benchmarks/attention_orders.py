@@ -11,7 +11,7 @@ from typing import NamedTuple
 from benchmarks.attention_tasks import Result
 from nmt.evaluation.comparison import SIGNIFICANT, compare
 
-LIMIT = SIGNIFICANT["bootstrap"]
+LIMIT = SIGNIFICANT
 OUTCOMES = {"holds": "hold", "reversed": "are reversed", "within noise": "are within noise"}  # of one, of several
 
 
@@ -59,8 +59,9 @@ def difference(
     chances = []
     for one, other in pairs:
         systems = {"first": one.translations, "second": other.translations}
-        tested = compare(systems, [reference], metrics=["bleu"], tokenize=tokenize, methods=["bootstrap"])
-        p = tested.significance[0].p_values["second"]["bleu"]
+        tested = compare(systems, [reference], metrics=["bleu"], tokenize=tokenize, tested=True)
+        assert tested.significance is not None
+        p = tested.significance.p_values["second"]["bleu"]
         chances.append(1.0 if p is None else p)  # None: no sentence counts differently
     return Difference(
         pairs[0][0].row,

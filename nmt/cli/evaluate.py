@@ -21,7 +21,6 @@ from nmt.cli.options import (
     add_search_options,
     add_speed_options,
     add_unknown_word_options,
-    number_within,
     whole_number,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
@@ -34,13 +33,10 @@ if TYPE_CHECKING:
     from nmt.config.schema import AlignmentStep
     from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.comparison import Comparison
 
 PROGRAM = "nmt-eval"
-TOO_LOW = 3  # the exit code when --fail-below says so
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
-SAMPLES = "lower --resamples or --trials, or test fewer lines"
-NO_TEST = "none"
+SAMPLES = "lower --resamples, or test fewer lines"
 
 
 def parser() -> Parser:
@@ -48,8 +44,7 @@ def parser() -> Parser:
         PROGRAM,
         description="Score translations with BLEU, chrF2, chrF2++, TER, accuracy, and CER, with signatures, and "
         "compare systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
-        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
-        f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
+        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
         usual=(
             *("hypotheses", "model", "source", "reference", "metrics", "tokenize", "lowercase", "json", "report"),
             "output",
@@ -146,37 +141,20 @@ def _add_scoring_options(made: Parser) -> None:
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case; TER always does")
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
-    scoring.add_argument(
-        "--fail-below",
-        type=number_within(0, 100),
-        metavar="BLEU",
-        help=f"end with the exit code {TOO_LOW} if a system has less BLEU (the mean, with --runs)",
-    )
     chance = made.add_argument_group("chance: what a difference of scores is worth")
-    chance.add_argument(
-        "--significance",
-        metavar="METHODS",
-        help="how systems are tested against the first one, with commas between: bootstrap, randomization, the paired "
-        "tests of sacreBLEU, with its seed; none (default: bootstrap)",
-    )
     chance.add_argument(
         "--intervals",
         action="store_true",
-        help="show the bootstrap's mean and the half-width of its 95%% range, as the test by bootstrap does",
+        help="show the bootstrap's mean and the half-width of its 95%% range, as where systems are compared, which are "
+        "tested against the first one by sacreBLEU's paired bootstrap, with its seed",
     )
     chance.add_argument(
         "--resamples", type=whole_number(40), metavar="N", help="of the bootstrap, at least 40 (default: 1,000)"
     )
-    chance.add_argument(
-        "--trials",
-        type=whole_number(20),
-        metavar="N",
-        help="of approximate randomization, at least 20 (default: 10,000)",
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-eval; returns the exit code: 0, 2 after a mistake of the user, or TOO_LOW."""
+    """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
     return run(PROGRAM, lambda: _evaluate(_read_request(parser().parse_args(arguments))))
 
 
@@ -298,10 +276,9 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
 def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
-    """The arguments of `compare`. Systems are tested against the first one by the bootstrap, unless told otherwise."""
+    """The arguments of `compare`: several systems are tested against the first one, but runs are not."""
     from nmt.cli.options import without_effect
-    from nmt.config.problems import unknown_choice
-    from nmt.evaluation import comparison
+    from nmt.evaluation.comparison import resampling_seed
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
 
     scoring: dict[str, Any] = {"tokenize": options.tokenize or TOKENIZERS[0], "lowercase": options.lowercase}
@@ -311,39 +288,21 @@ def _read_scoring(
             scoring["metrics"] = chosen_metrics(options.metrics)
     with collected(problems):
         check_tokenizer(scoring["tokenize"])
-    if options.fail_below is not None and "bleu" not in scoring["metrics"]:
-        problems.append(f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out")
-    is_tested = len(candidates) > 1 and not options.runs
-    methods = ["bootstrap"] if is_tested else []
-    if options.significance is not None:
-        methods = [name.strip().lower() for name in options.significance.split(",")]
-        methods = [] if methods == [NO_TEST] else methods
-        for name in methods:
-            if name not in comparison.METHODS:
-                problems.append(f"--significance: {unknown_choice(name, [*comparison.METHODS, NO_TEST])}")
-        if not is_tested:
-            problems.append("--significance needs several systems, and no --runs: systems are tested against the first")
-    scoring["methods"] = [method for method in comparison.METHODS if method in methods]
+    scoring["tested"] = len(candidates) > 1 and not options.runs
     scoring["intervals"] = options.intervals or options.report is not None
-    samples = {f"significance {method}": method in methods for method in comparison.METHODS}
-    needed = {
-        "resamples": ("significance bootstrap", "intervals", "report"),
-        "trials": ("significance randomization",),
-    }
-    problems += without_effect(vars(options), needed, samples)
-    for name in ("resamples", "trials"):
-        number = getattr(options, name)
-        scoring |= {} if number is None else {name: number}
-    if methods or scoring["intervals"]:
+    if scoring["tested"] or scoring["intervals"]:
         with collected(problems):
-            comparison.resampling_seed()
+            resampling_seed()
+        scoring |= {} if options.resamples is None else {"resamples": options.resamples}
+    else:
+        problems += without_effect(vars(options), {"resamples": ("intervals",)})
     return scoring
 
 
 # ------------------------------------------------------------------------------------------------------------- the call
 
 
-def _evaluate(request: Request) -> int:
+def _evaluate(request: Request) -> None:
     from nmt.cli.report_page import write_page
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
@@ -370,7 +329,6 @@ def _evaluate(request: Request) -> int:
     write_report(request.command.json, table(comparison), json_object(comparison, **how))
     if request.report is not None:
         write_page(request.report, comparison, **how, translators=translators)
-    return TOO_LOW if _is_too_low(request, comparison) else 0
 
 
 def _loaded(request: Request) -> dict[str, "Translator"]:
@@ -424,16 +382,3 @@ def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[st
         if systems[one] == systems[other]:
             warnings.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")
     return warnings
-
-
-def _is_too_low(request: Request, comparison: "Comparison") -> bool:
-    """Whether a system has less BLEU than --fail-below asks for, its mean if there are several runs of it."""
-    if request.command.fail_below is None:
-        return False
-    bleu = {scored.name: scored.scores["bleu"].score for scored in comparison.systems}
-    if comparison.runs:
-        bleu = {runs.name: runs.mean["bleu"] for runs in comparison.runs}
-    low = {name: score for name, score in bleu.items() if round(score, 6) < request.command.fail_below}
-    for name, score in low.items():
-        print(f"{PROGRAM}: {name}: BLEU {score:.4f} is below {request.command.fail_below:g}", file=sys.stderr)
-    return bool(low)

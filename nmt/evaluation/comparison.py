@@ -1,12 +1,11 @@
 """Systems side by side: their scores, 95% intervals, whether a difference may be chance, and how much seeds differ.
 
 It knows sentences, names, and sacreBLEU, but no files, models, or subwords, and prints nothing. Intervals and p-values
-come from `sacrebleu.significance`, with its seed (SACREBLEU_SEED, by default 12345) and its numbers of samples, so they
-are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs` and `--paired-ar`. Paired bootstrap resampling:
-Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation". Paired approximate randomization:
-Riezler and Maxwell (2005), "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT".
+come from `sacrebleu.significance`, with its seed (SACREBLEU_SEED, by default 12345) and its number of samples, so they
+are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired bootstrap resampling: Koehn (2004),
+"Statistical Significance Tests for Machine Translation Evaluation".
 
-`compare` counts the statistics of each sentence once; scores, intervals, and both tests are made of their sums.
+`compare` counts the statistics of each sentence once; scores, intervals, and the test are made of their sums.
 """
 
 import math
@@ -17,28 +16,22 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, counted
 
-Method = Literal["bootstrap", "randomization"]
-METHODS: tuple[Method, ...] = get_args(Method)
-RESAMPLES: Final = 1_000  # of the bootstrap, sacreBLEU's default
-TRIALS: Final = 10_000  # of approximate randomization, sacreBLEU's default
-FEWEST_RESAMPLES: Final = 40  # of which sacreBLEU leaves out 1 at each end, for the middle 95%
-FEWEST_TRIALS: Final = 20  # n that can show a difference: the smallest p is 1 / (n + 1)
-SIGNIFICANT: Final[Mapping[Method, float]] = {"bootstrap": 0.025, "randomization": 0.05}
+RESAMPLES: Final = 1_000  # sacreBLEU's default
+SIGNIFICANT: Final = 0.025
 """Below this p, a difference counts as more than chance: about one of 20 pairs of equal systems has such a p.
 
-sacreBLEU's p of the bootstrap is one-sided. With the difference d of two systems and d* of a resample, it counts how
+sacreBLEU's p is one-sided. With the difference d of two systems and d* of a resample, it counts how
 often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d* > 2d alone, not d* < 0.
 """
 SIGNIFICANT_MEANS: Final = 0.05  # the same of a MeanDifference, whose test is two-sided
 MOST_WAYS: Final = 200_000  # to divide runs: 10 and 10 of them have 184,756
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
-_CODES: Final[Mapping[str, str]] = {"bootstrap": "bs", "randomization": "ar"}  # what sacreBLEU calls them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +73,16 @@ class System:
 
 @dataclass(frozen=True, kw_only=True)
 class Significance:
-    """Whether the other systems differ from the baseline by more than chance, by one method.
+    """Whether the other systems differ from the baseline by more than chance, by the paired bootstrap.
 
     `p_values[system][metric]`: the probability of a difference at least as large as the one seen, if the two systems
-    were equally good: two-sided by randomization, one-sided by the bootstrap (see SIGNIFICANT); None if the metric
-    counts the same in every sentence of both, as in identical translations, or is 0 for both, where sacreBLEU's would
-    be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
+    were equally good, one-sided (see SIGNIFICANT); None if the metric counts the same in every sentence of both, as in
+    identical translations, or is 0 for both, where sacreBLEU's would be the smallest possible one. `signatures`:
+    sacreBLEU's by metric, with the samples and the seed.
     """
 
-    method: Method
     baseline: str
-    samples: int  # resamples or trials
+    samples: int
     seed: int | None  # None: another one each time
     signatures: Mapping[str, str]
     p_values: Mapping[str, Mapping[str, float | None]]
@@ -134,7 +126,7 @@ class Comparison:
     systems: tuple[System, ...]
     references: tuple[Sequence[str], ...]  # one or more, each with a line for each sentence
     source: Sequence[str] | None
-    significance: tuple[Significance, ...]  # one for each method
+    significance: Significance | None
     runs: tuple[Runs, ...]
 
     @property
@@ -166,19 +158,18 @@ def compare(
     metrics: Sequence[str] = USUAL,
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
-    methods: Sequence[Method] = (),
+    tested: bool = False,
     intervals: bool = False,
     resamples: int = RESAMPLES,
-    trials: int = TRIALS,
     runs: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
     """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
 
     `systems`: the detokenized translations by the name of the system; the first system is the baseline. `metrics`:
     keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`.
-    `methods`: how to test each system against the baseline. `intervals`: have them without the bootstrap, too, which
-    makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate randomization. `runs`:
-    names of systems that are seeds of one, by its name, two or more.
+    `tested`: whether each system is tested against the baseline by a bootstrap of so many `resamples`, at least 40.
+    `intervals`: have them without the test, too, which makes them anyway. `runs`: names of systems that are seeds of
+    one, by its name, two or more.
 
     Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
     are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
@@ -186,22 +177,19 @@ def compare(
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
         raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
-    if methods and len(systems) == 1:
+    if tested and len(systems) == 1:
         raise ValueError("a single system cannot be tested against another")
-    seed = resampling_seed() if methods or intervals else None
-    samples = {"bootstrap": resamples, "randomization": trials}
+    seed = resampling_seed() if tested or intervals else None
     built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
         for metric, one in built.items()
     }
-    tests = {
-        method: {metric: _tested(column, method, samples[method]) for metric, column in columns.items()}
-        for method in methods
-    }
+    tests: dict[str, _Tested] = {}
     bounds: dict[str, Mapping[str, Interval]] = {}
-    if "bootstrap" in tests:
-        bounds = {metric: test.intervals for metric, test in tests["bootstrap"].items()}
+    if tested:
+        tests = {metric: _tested(column, resamples) for metric, column in columns.items()}
+        bounds = {metric: test.intervals for metric, test in tests.items()}
     elif intervals:
         bounds = {metric: _intervals(column, resamples) for metric, column in columns.items()}
     scored = []
@@ -218,10 +206,7 @@ def compare(
         systems=tuple(scored),
         references=tuple(references),
         source=source,
-        significance=tuple(
-            _significance(method, tested, columns, samples=samples[method], seed=seed)
-            for method, tested in tests.items()
-        ),
+        significance=_significance(tests, columns, samples=resamples, seed=seed) if tested else None,
         runs=tuple(_over_seeds(runs or {}, scored)),
     )
 
@@ -242,7 +227,7 @@ def _measure(name: str, metric: Any) -> Measure:
 
 
 class _Tested(NamedTuple):
-    """What a test says about a metric, by system: all have intervals (only of the bootstrap), rivals have p-values."""
+    """What a test says about a metric, by system: all have intervals, rivals have p-values."""
 
     intervals: Mapping[str, Interval]
     p_values: Mapping[str, float]
@@ -262,27 +247,24 @@ class _Precounted:
         return getattr(self._metric, name)
 
 
-def _tested(column: Mapping[str, Counted], method: Method, samples: int) -> _Tested:
+def _tested(column: Mapping[str, Counted], samples: int) -> _Tested:
     from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
 
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
-    signatures, results = PairedTest(lines, {"": metric}, None, test_type=_CODES[method], n_samples=samples)()
+    signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
     ((title, signature),) = signatures.items()
     named: dict[str, Any] = dict(zip(column, results[title], strict=True))
-    intervals = {}
-    if method == "bootstrap":
-        intervals = {name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
+    intervals = {name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
     return _Tested(intervals, {name: float(result.p_value) for name, result in [*named.items()][1:]}, str(signature))
 
 
 def _intervals(column: Mapping[str, Counted], resamples: int) -> dict[str, Interval]:
     """The bootstrap's intervals without a test: its baseline has one, so every system is that in turn."""
-    return {name: _tested({name: one}, "bootstrap", resamples).intervals[name] for name, one in column.items()}
+    return {name: _tested({name: one}, resamples).intervals[name] for name, one in column.items()}
 
 
 def _significance(
-    method: Method,
     tested: Mapping[str, _Tested],
     columns: Mapping[str, Mapping[str, Counted]],
     *,
@@ -296,7 +278,6 @@ def _significance(
             equal = _are_equal(columns[metric][baseline], columns[metric][rival])
             p_values[rival][metric] = None if equal else test.p_values[rival]
     return Significance(
-        method=method,
         baseline=baseline,
         samples=samples,
         seed=seed,

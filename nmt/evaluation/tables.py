@@ -15,14 +15,12 @@ from nmt.evaluation.comparison import (
     SIGNIFICANT_MEANS,
     Comparison,
     Interval,
-    Method,
     Runs,
     System,
 )
 
 WIDTH: Final = 80
-_P: Final[Mapping[Method, str]] = {"bootstrap": "p (boot.)", "randomization": "p (rand.)"}
-_SAMPLES: Final[Mapping[Method, str]] = {"bootstrap": "resamples, one-sided", "randomization": "trials"}
+_BOOTSTRAP: Final = "p (boot.)"
 _PERMUTATION: Final = "p (perm.)"
 
 Row = Sequence[str]
@@ -52,9 +50,9 @@ def legend(comparison: Comparison) -> str:
         parts.append(f"{_PERMUTATION}: permutation test, significant below {SIGNIFICANT_MEANS:g}")
     if has_intervals(comparison):
         parts.append("95% interval: of bootstrap resamples, their mean ± half its width")
-    for test in comparison.significance:
-        how = f"{test.samples:,} {_SAMPLES[test.method]}, seed {'none' if test.seed is None else test.seed}"
-        parts.append(f"{_P[test.method]}: {how}, significant below {SIGNIFICANT[test.method]:g}")
+    if (test := comparison.significance) is not None:
+        how = f"{test.samples:,} resamples, one-sided, seed {'none' if test.seed is None else test.seed}"
+        parts.append(f"{_BOOTSTRAP}: {how}, significant below {SIGNIFICANT:g}")
     return "; ".join(parts)
 
 
@@ -74,11 +72,9 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
         "systems": [{"name": scored.name, "scores": _scores(scored)} for scored in comparison.systems],
         "signatures": signatures,
     }
-    if comparison.significance:
-        numbers["significance"] = [
-            {**asdict(test), "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()}}
-            for test in comparison.significance
-        ]
+    if (test := comparison.significance) is not None:
+        p_values = {name: _rounded(by_metric) for name, by_metric in test.p_values.items()}
+        numbers["significance"] = {**asdict(test), "p_values": p_values}
     if comparison.runs:
         numbers["runs"] = [_json_of_runs(runs) for runs in comparison.runs]
     return {**numbers, "references": len(comparison.references), **how}
@@ -123,18 +119,17 @@ def _one_system(comparison: Comparison) -> str:
 
 def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
     """The systems with their differences from the first one, which is the baseline."""
-    measure, tests = comparison.measures[metric], comparison.significance
-    heads = [_P[test.method] for test in tests]
-    yield f"{measure.title}, {measure.better} is better", "score", "diff.", "95% interval", *heads
+    measure, test = comparison.measures[metric], comparison.significance
+    yield f"{measure.title}, {measure.better} is better", "score", "diff.", "95% interval", _BOOTSTRAP
     baseline = comparison.systems[0]
     for scored in comparison.systems:
         score = scored.scores[metric]
-        difference, p_values = "", [""] * len(tests)
+        difference = p = ""
         if scored is not baseline:
             difference = f"{score.score - baseline.scores[metric].score:+.2f}"
-            p_values = [_shown_p(test.p_values[scored.name][metric]) for test in tests]
+            p = "" if test is None else _shown_p(test.p_values[scored.name][metric])
         name = _marked(scored.name, scored.name in comparison.best(metric))
-        yield name, f"{score.score:.2f}", difference, _interval(score.interval), *p_values
+        yield name, f"{score.score:.2f}", difference, _interval(score.interval), p
 
 
 def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:

@@ -77,7 +77,7 @@ def test_files_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("files")
 def test_attention_of_a_model_for_files() -> None:
     text, data = written(
-        *("--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"),
+        *("--hypotheses", "good", "bad", "--source", "src", "--reference", "ref"),
         *("--attention-model", "m", "--training-text", "train", "--gold-alignments", "gold", "--device", "cpu"),
     )
     good, bad = (system["attention"] for system in data["systems"])
@@ -87,7 +87,7 @@ def test_attention_of_a_model_for_files() -> None:
     assert bad[1] is None  # too long
     assert data["rarest"] == [["rennt", 1], ["Hund", 1], ["nichts", 0]]
     assert "Alignment error rate" in text
-    assert re.search(r"<small>\d+\.\d\d ± \d+\.\d\d</small>", text)  # an interval, though there is no test
+    assert re.search(r"<small>\d+\.\d\d ± \d+\.\d\d</small>", text)  # an interval
     assert "2 translations of bad are shown without attention" in text
 
 
@@ -106,7 +106,7 @@ def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[
 @pytest.mark.usefixtures("files")
 def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equally, for it is of use where two can be compared; and what has no room is not computed."""
-    arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"]
+    arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref"]
     arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "40"]
     _, data = written(*arguments)
     whole = [system["attention"] for system in data["systems"]]
