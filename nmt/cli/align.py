@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nmt.cli.common import run
-from nmt.cli.options import add_gold_options, parallel_inputs, read_parallel
+from nmt.cli.options import parallel_inputs, read_parallel
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser
 from nmt.errors import collected, counted, refuse
@@ -52,7 +52,19 @@ def parser() -> Parser:
         help="text to align, a sentence a line, words between spaces; further files are only learned from",
     )
     made.add_argument("--target", type=Path, nargs="+", metavar="FILE", help="its translation, line by line")
-    add_gold_options(made, "the right alignments")
+    made.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one",
+    )
+    made.add_argument(
+        "--first-word",
+        type=int,
+        choices=(0, 1),
+        metavar="N",
+        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
+    )
     made.add_argument(
         "--reverse-alignments",
         type=Path,

@@ -16,7 +16,6 @@ from nmt.cli.common import run
 from nmt.cli.options import (
     add_alignment_step_option,
     add_device_option,
-    add_gold_options,
     add_model_option,
     add_search_options,
     add_speed_options,
@@ -110,11 +109,6 @@ def parser() -> Parser:
         help="for --report: the model whose attention is shown for translations that come from files (those that a "
         "model makes here show its own): what it looks at in --source when it is made to write them",
     )
-    add_gold_options(
-        page,
-        "for --report: the right alignments of --source and --reference, with which the attention of the models is "
-        "compared",
-    )
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)
     add_unknown_word_options(translation)
@@ -187,7 +181,7 @@ def _read_request(options: argparse.Namespace) -> Request:
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
     report = None
     if options.report is not None:
-        report = read_report_request(options, candidates, step, problems)
+        report = read_report_request(options, step, problems)
     request = Request(
         candidates=candidates,
         references=references,
@@ -222,8 +216,6 @@ def _read_how(
 
 def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
     """Check that outputs overwrite nothing, and that all texts have equally many lines."""
-    from nmt.cli.report_page import check_places
-
     report = request.report
     read = [file for candidate in request.candidates for file in candidate.files]
     read += [("--source", options.source), ("--dictionary", options.dictionary)]
@@ -237,9 +229,6 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
         counts.append((f"--reference {path}", len(lines)))
         if lines and not any(line.strip() for line in lines):
             problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
-    if report is not None:
-        counts.append((f"--gold-alignments {options.gold_alignments}", len(report.gold)))
-        check_places(report, request.source, next(iter(request.references.values()), []), problems)
     counts = [one for one in counts if one[1]]  # without models, and what could not be read
     if len({count for _, count in counts}) > 1:
         *most, last = [f"{name} has {counted(count, 'line')}" for name, count in counts]
@@ -267,8 +256,7 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         "source": ("model", "report"),
         "device": ("model", "attention_model"),
         "alignment_step": ("model", "attention_model"),
-        **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("report",)),
-        "first_word": ("gold_alignments",),
+        **dict.fromkeys(("training_text", "attention_model"), ("report",)),
     }
     return problems + without_effect(vars(options), needed, {"model": has_models})
 

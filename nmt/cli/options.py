@@ -186,23 +186,6 @@ def parallel_inputs(pairs: Sequence[tuple[Path, Path]]) -> list[tuple[str, Path]
     return [named for source, target in pairs for named in (("--source", source), ("--target", target))]
 
 
-def add_gold_options(group: argparse._ActionsContainer, what: str) -> None:
-    """Add --gold-alignments and --first-word; `what` the file has begins the help text."""
-    group.add_argument(
-        "--gold-alignments",
-        type=Path,
-        metavar="FILE",
-        help=f"{what}: s-t is a sure link, spt (or s?t) a possible one",
-    )
-    group.add_argument(
-        "--first-word",
-        type=int,
-        choices=(0, 1),
-        metavar="N",
-        help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
-    )
-
-
 def add_alignment_options(group: argparse._ActionsContainer) -> None:
     """Add the options whose values become `alignment_outputs.AlignmentOutputs`."""
     group.add_argument(

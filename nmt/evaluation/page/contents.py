@@ -1,7 +1,6 @@
 """What the report says: the figures of its tables, and the data from which the browser makes the list of sentences.
 
-It knows the outcome of a comparison, attention that is packed already, and alignment scores; it knows no models, no
-files and no HTML.
+It knows the outcome of a comparison, and attention that is packed already; it knows no models, no files and no HTML.
 """
 
 import base64
@@ -15,7 +14,6 @@ import numpy as np
 
 from nmt.errors import counted
 from nmt.evaluation import metrics, sentences
-from nmt.evaluation.alignments import AlignmentScores
 from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.metrics import METRICS, Counted
 from nmt.evaluation.sentences import Share, Span
@@ -84,13 +82,12 @@ def contents(
     tokenize: str,
     lowercase: bool,
     attention: Attention | None = None,
-    alignments: Mapping[str, AlignmentScores] | None = None,
     training: Iterable[str] | None = None,
 ) -> Contents:
     """The report of a comparison; `tokenize` and `lowercase` as it was made with.
 
-    `alignments`: for systems with attention the scores of their alignments of the references. `training`: lines of the
-    target language in which the words of the references are counted, instead of in the references themselves.
+    `training`: lines of the target language in which the words of the references are counted, instead of in the
+    references themselves.
     """
     words = _count_words(comparison, training)
     scored = {}
@@ -98,19 +95,13 @@ def contents(
         metric = METRICS[name].build(tokenize, lowercase)
         scored[name] = [metrics.counted(metric, one.hypotheses, comparison.references) for one in comparison.systems]
     groupings = _groupings(words, comparison)
-    habits = _habits(words, comparison, scored["bleu"])
-    if alignments:
-        rates = [alignments[one.name].error_rate if one.name in alignments else None for one in comparison.systems]
-        about = "Links of the attention of a model made to write the reference, against gold alignments, in percent."
-        percents = [None if rate is None else 100 * rate for rate in rates]
-        habits.append(Row("Alignment error rate", about, percents, None))
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
         titles={name: METRICS[name].title for name in METRICS_BY_GROUP},
         groupings=groupings,
         scored=scored,
-        habits=habits,
+        habits=_habits(words, comparison, scored["bleu"]),
         notes=_notes(comparison, attention or {}),
         data=_data(words, comparison, scored, groupings, attention or {}),
     )

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.evaluation.alignments import AlignmentScores
 from nmt.evaluation.comparison import Comparison, compare
 from nmt.evaluation.page import contents as contents_module
 from nmt.evaluation.page.contents import (
@@ -65,17 +64,14 @@ def test_groups_and_habits() -> None:
     assert rows["Repetition"] == ([0.0, pytest.approx(100 / 7)], 0.0)  # "eine eine", of 2 + 2 + 3 + 0 pairs
     assert rows["Unknown words"] == ([0.0, pytest.approx(100 / 12)], 0.0)
     assert report.letters == ["A", "B"]
-    assert "Alignment error rate" not in rows
     assert "New words" not in rows
 
 
-def test_training_text_and_gold_alignments() -> None:
-    scores = AlignmentScores(None, None, 0.25)
-    report = made(examples.small(), training=["der Hund", "der große Hund ist alt"], alignments={"bad.txt": scores})
+def test_training_text() -> None:
+    report = made(examples.small(), training=["der Hund", "der große Hund ist alt"])
     assert "in the training text" in report.groupings[1].about
     assert report.groupings[1].groups == [("0", [0, 1, 2, 3])]
     rows = {row.title: (row.values, row.reference) for row in report.habits}
-    assert rows["Alignment error rate"] == ([None, 25.0], None)
     # All but der, Hund, große of 10 and 11 words, and of the 11 of the reference
     assert rows["New words"] == ([pytest.approx(70.0), pytest.approx(100 * 8 / 11)], pytest.approx(100 * 8 / 11))
 
