@@ -70,7 +70,7 @@ def parser() -> Parser:
         metavar="PATH",
         help="seeds of one system, two or more, for the mean and the standard deviation of their scores: files of "
         "translations, or model files or run folders that translate --source. NAME=PATH as the first gives the system "
-        "a name; --runs again adds another system, whose mean is tested against that of the first",
+        "a name; --runs again adds another system",
     )
     scored.add_argument(
         "--source",

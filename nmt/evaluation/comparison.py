@@ -8,14 +8,12 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 `compare` counts the statistics of each sentence once; scores, intervals, and the test are made of their sums.
 """
 
-import math
 import operator
 import os
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple
 
 from nmt.errors import UserError
@@ -28,8 +26,6 @@ SIGNIFICANT: Final = 0.025
 sacreBLEU's p is one-sided. With the difference d of two systems and d* of a resample, it counts how
 often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d* > 2d alone, not d* < 0.
 """
-SIGNIFICANT_MEANS: Final = 0.05  # the same of a MeanDifference, whose test is two-sided
-MOST_WAYS: Final = 200_000  # to divide runs: 10 and 10 of them have 184,756
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
 
@@ -88,19 +84,6 @@ class Significance:
     p_values: Mapping[str, Mapping[str, float | None]]
 
 
-class MeanDifference(NamedTuple):
-    """How far the mean of a metric over n₂ runs of a system is above that over n₁ runs of the baseline.
-
-    `error`: its standard error, √(s₁² / n₁ + s₂² / n₂) with the standard deviations s. `p`: by Fisher's exact
-    permutation test, the share of all ways to divide the scores, n₁ for the one system and n₂ for the other, in which
-    the means differ at least as much, in either direction; None if there are more than MOST_WAYS.
-    """
-
-    value: float
-    error: float
-    p: float | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Runs:
     """Several seeds of one system, two or more: the mean and the sample standard deviation of their scores, by metric.
@@ -112,7 +95,6 @@ class Runs:
     members: tuple[str, ...]  # names of systems
     mean: Mapping[str, float]
     deviation: Mapping[str, float]
-    differences: Mapping[str, MeanDifference] | None = None  # from the first system of several; None for the first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +279,6 @@ def _are_equal(one: Counted, other: Counted) -> bool:
 
 def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:
     scores = {one.name: one.scores for one in systems}
-    baseline: dict[str, list[float]] = {}
     for name, runs in members.items():
         columns = {metric: [scores[run][metric].score for run in runs] for metric in systems[0].scores}
         yield Runs(
@@ -305,21 +286,4 @@ def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System])
             members=tuple(runs),
             mean={metric: statistics.mean(column) for metric, column in columns.items()},
             deviation={metric: statistics.stdev(column) for metric, column in columns.items()},
-            differences={metric: mean_difference(baseline[metric], column) for metric, column in columns.items()}
-            if baseline
-            else None,
         )
-        baseline = baseline or columns
-
-
-def mean_difference(baseline: Sequence[float], scores: Sequence[float]) -> MeanDifference:
-    """The mean of `scores` less that of `baseline`, two or more of each; see MeanDifference."""
-    both, few, many = [*baseline, *scores], len(baseline), len(scores)
-    value = statistics.mean(scores) - statistics.mean(baseline)
-    error = math.sqrt(statistics.variance(baseline) / few + statistics.variance(scores) / many)
-    p = None
-    if (ways := math.comb(few + many, few)) <= MOST_WAYS:
-        total, seen = sum(both), abs(value) - 1e-9  # which is more than the rounding of these sums
-        shares = map(sum, combinations(both, few))
-        p = sum(abs((total - share) / many - share / few) >= seen for share in shares) / ways
-    return MeanDifference(value, error, p)

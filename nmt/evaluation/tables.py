@@ -12,7 +12,6 @@ from typing import Any, Final
 from nmt.errors import counted
 from nmt.evaluation.comparison import (
     SIGNIFICANT,
-    SIGNIFICANT_MEANS,
     Comparison,
     Interval,
     Runs,
@@ -21,7 +20,6 @@ from nmt.evaluation.comparison import (
 
 WIDTH: Final = 80
 _BOOTSTRAP: Final = "p (boot.)"
-_PERMUTATION: Final = "p (perm.)"
 
 Row = Sequence[str]
 
@@ -43,11 +41,10 @@ def legend(comparison: Comparison) -> str:
     """What the columns of several systems mean, and below which p a difference is more than chance."""
     best = comparison.best_mean if comparison.runs else comparison.best
     parts = ["* best"] if any(map(best, comparison.measures)) else []
-    if len(rows := comparison.runs or comparison.systems) > 1:
-        parts.append(f"baseline: {shown(rows[0].name)}")
-    if len(comparison.runs) > 1:
-        parts.append("diff.: of the means, ± its standard error")
-        parts.append(f"{_PERMUTATION}: permutation test, significant below {SIGNIFICANT_MEANS:g}")
+    if comparison.runs:
+        parts.append("s.d.: the standard deviation of the runs")
+    elif len(comparison.systems) > 1:
+        parts.append(f"baseline: {shown(comparison.systems[0].name)}")
     if has_intervals(comparison):
         parts.append("95% interval: of bootstrap resamples, their mean ± half its width")
     if (test := comparison.significance) is not None:
@@ -82,11 +79,7 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
 
 def _json_of_runs(runs: Runs) -> dict[str, Any]:
     numbers: dict[str, Any] = {"name": runs.name, "members": list(runs.members)}
-    numbers |= {"mean": _rounded(runs.mean), "standard_deviation": _rounded(runs.deviation)}
-    if runs.differences is not None:
-        for name, field in (("difference", "value"), ("standard_error", "error"), ("p_values", "p")):
-            numbers[name] = _rounded({metric: getattr(one, field) for metric, one in runs.differences.items()})
-    return numbers
+    return {**numbers, "mean": _rounded(runs.mean), "standard_deviation": _rounded(runs.deviation)}
 
 
 def _scores(scored: System) -> dict[str, dict[str, Any]]:
@@ -136,16 +129,12 @@ def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
     """The runs of each system, and their mean with the standard deviation."""
     measure, best = comparison.measures[metric], comparison.best_mean(metric)
     scores = {scored.name: scored.scores[metric] for scored in comparison.systems}
-    yield f"{measure.title}, {measure.better} is better", "score", "s.d.", "95% interval", "diff.", _PERMUTATION
+    yield f"{measure.title}, {measure.better} is better", "score", "s.d.", "95% interval"
     for runs in comparison.runs:
         for name in runs.members:
-            yield _marked(name), f"{scores[name].score:.2f}", "", _interval(scores[name].interval), "", ""
-        difference = p = ""
-        if runs.differences is not None:
-            one = runs.differences[metric]
-            difference, p = f"{one.value:+.2f} ± {one.error:.2f}", _shown_p(one.p)
+            yield _marked(name), f"{scores[name].score:.2f}", "", _interval(scores[name].interval)
         mean = _marked(f"{runs.name}, mean of {len(runs.members)}", runs.name in best)
-        yield mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", "", difference, p
+        yield mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", ""
 
 
 def _shown_p(p: float | None) -> str:

@@ -47,9 +47,6 @@ def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
     text = page(made(compare(systems, [examples.REFERENCE], metrics=("chrf",), runs=runs)))
     rows = re.findall(r'<tr><th scope="row">.*?</tr>', text.partition("<details>")[0], re.DOTALL)
     assert [("(best)" in row, "★" in row) for row in rows] == [(False, False)] * 5 + [(True, False)]
-    assert re.search(r"<small>diff. [+-]\d+\.\d\d ± \d+\.\d\d, p = (0\.3333|0\.6667|1\.0000)</small>", rows[-1])
-    assert "<small>" not in rows[-2].partition("<td")[2]
-    assert "p (perm.): permutation test" in text
 
 
 def test_groups_and_habits() -> None:
