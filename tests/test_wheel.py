@@ -127,7 +127,8 @@ def test_a_wheel_without_the_sources_trains_the_demo(wheel: Path, tmp_path: Path
     nmt = (python, "-m", "nmt")
     assert run(*nmt, "train", "--list-configs", folder=tmp_path).startswith("demo  ")
     run(*nmt, "synthetic", folder=tmp_path)
-    run(*nmt, "train", "--config", "demo", "--set", "training.max_updates=20", "--device", "cpu", folder=tmp_path)
+    few = ["--set", "training.max_updates=2", "--set", "decoding.max_length_ratio=0.1"]
+    run(*nmt, "train", "--config", "demo", *few, "--device", "cpu", folder=tmp_path)
     text = ["--input", "data/synthetic/test.en", "--output", "test.de", "--device", "cpu"]
     run(*nmt, "translate", "--model", "runs/demo", *text, folder=tmp_path)
     assert len((tmp_path / "test.de").read_text(encoding="utf-8").splitlines()) == 500

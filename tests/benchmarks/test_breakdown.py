@@ -1,11 +1,7 @@
 """The breakdown of an update: what is counted where, and that the parts are the whole."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from benchmarks import breakdown
 from benchmarks.breakdown import PRODUCTS, PYTHON, REST, Event, grouped, operations
 
 
@@ -29,19 +25,3 @@ def test_groups_add_up_to_the_whole() -> None:
     times = grouped(events, 5.0)
     assert (times[PRODUCTS], times[REST], times[PYTHON]) == (3.0, 0.25, 1.25)
     assert sum(times.values()) == 5.0
-
-
-@pytest.mark.slow
-def test_the_table_and_the_line(
-    tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(breakdown, "SECONDS", 0.001)
-    options = ["--config", str(tiny_config), "--updates", "2", "--precision", "bfloat16"]
-    assert breakdown.main(options) == 0
-    *rows, line = capsys.readouterr().out.splitlines()
-    figures = json.loads(line)
-    assert len(rows) == 2 + len(figures["shares"])
-    assert sum(figures["shares"].values()) == pytest.approx(1.0, abs=0.001)
-    assert 0.01 < figures["shares"][PRODUCTS] < 0.9
-    assert figures["mflop_per_target_token"] > 0.01
-    assert "bfloat16" in figures["computing"]

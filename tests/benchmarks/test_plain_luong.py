@@ -1,11 +1,8 @@
 """The second opinion on training: with the same weights it has our loss and gradients, and as a program it learns."""
 
 import ast
-import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +33,7 @@ from nmt.config import load_config
 from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import batch_loss
-from tests.conftest import ROOT, make_synthetic_corpus
+from tests.conftest import ROOT
 
 RECIPE = ROOT / "configs" / "research" / "attention_synthetic.yaml"
 NAMES = {  # of parameters, theirs to ours; the rest below
@@ -117,19 +114,6 @@ def test_the_recipe() -> None:
     assert recipe["model"]["initialization"] == {"name": "uniform", "range": START}
     assert recipe["model"]["encoder"]["dropout"] == recipe["model"]["decoder"]["dropout"] == DROPOUT
     assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}
-
-
-@pytest.mark.slow
-def test_the_program(tmp_path: Path) -> None:
-    """From another folder."""
-    make_synthetic_corpus(tmp_path, train=400, valid=7, test=1)
-    command = [sys.executable, ROOT / "benchmarks" / "plain_luong.py", "--corpus", tmp_path, "--epochs", "3"]
-    finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
-    lines = finished.stdout.splitlines()
-    matches = [re.fullmatch(r"epoch \d: perplexity (\S+), \d of 7 sentences right", line) for line in lines]
-    perplexities = [float(match.group(1)) for match in matches if match]
-    assert len(perplexities) == len(lines) == 3
-    assert PIECES > perplexities[0] > perplexities[2] > 1
 
 
 def test_it_uses_nothing_of_the_toolkit() -> None:

@@ -119,15 +119,6 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
-@pytest.mark.slow
-def test_length(measured: Measure) -> None:
-    """In a separate process, as the benchmark measures every part."""
-    ((length, speed, microseconds, resident),) = measured("length", "--lengths", "3", "--vocabulary", "40")
-    assert length == 3
-    assert speed * microseconds == pytest.approx(1e6, rel=0.1)
-    assert resident > 50
-
-
 def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """The speed is the median of what is logged after the 20 updates that do not count."""
     logged = {1: [(20, 9), (21, 100), (22, 300), (23, 110)], 2: [(20, 9), (21, 220), (22, 200), (23, 198)]}

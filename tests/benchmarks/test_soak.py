@@ -1,13 +1,8 @@
 """The soak: what counts as flat, and a moment of each program."""
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks import soak
 from benchmarks.soak import MEBIBYTE, Sample, rows
-
-MINUTE = 60
 
 
 def samples(
@@ -47,17 +42,3 @@ def test_the_figures() -> None:
 def test_memory_is_flat_within_two_percent(leak: float) -> None:
     """Of the leak, 60% show: 1.8% or 3 %."""
     assert verdicts(samples(leak=leak))["resident memory"] == (abs(leak) < 0.04)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
-def test_all_three_run_at_once(tmp_path: Path) -> None:
-    """Whether they are flat then is chance; that all three run at the same time, and are measured, is not."""
-    soak.prepare(tmp_path, 10, "--train", "400", "--valid", "20")
-    programs = soak.soak(tmp_path, soak.PROGRAMS, seconds=2)
-    assert [program.name for program in programs] == ["training", "translating a pipe", "translating a file"]
-    for program in programs:
-        assert program.process.returncode == 143
-        assert len(program.samples) >= 2
-        assert all(sample.done > 0 for sample in program.samples)
-        assert all(50 < sample.shared_out / MEBIBYTE <= sample.resident / MEBIBYTE < 2000 for sample in program.samples)

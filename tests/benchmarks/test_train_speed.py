@@ -1,9 +1,6 @@
 """The benchmark of training: what its line says, what its variants are, and how a rival is run in turn."""
 
 import json
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,6 @@ from benchmarks import train_speed
 from benchmarks.reference_task import VARIANTS
 from nmt.models.model_file import load_model
 from tests.benchmarks.conftest import PAIRS
-from tests.conftest import ROOT
-
-SCRIPT = ROOT / "benchmarks" / "train_speed.py"
 
 pytestmark = pytest.mark.usefixtures("_threads")
 
@@ -60,18 +54,3 @@ def test_every_variant_trains(variant: str, tiny_config: Path, tmp_path: Path) -
         for part in key.split("."):
             setting = setting[part]
         assert str(setting).lower() == value, override
-
-
-@pytest.mark.slow
-def test_as_a_script_in_turn_with_a_rival(tiny_config: Path, tmp_path: Path) -> None:
-    (tmp_path / "rival.py").write_text('print("warming up")\nprint(\'{"target_tokens_per_second": 0.5}\')\n')
-    rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])
-    command = [sys.executable, SCRIPT, "--config", tiny_config, "--updates", "1", "--threads", "1"]
-    finished = subprocess.run(
-        [*command, "--against", rival, "--runs", "1"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    figures = json.loads(finished.stdout)
-    assert figures["runs"] == {"ours": [figures["target_tokens_per_second"]], "rival": [0.5]}
-    assert figures["rival_target_tokens_per_second"] == 0.5
-    assert figures["ratio"] == pytest.approx(figures["target_tokens_per_second"] / 0.5, abs=1e-3)
-    assert finished.stderr.count("rival: 0.5 target tokens/s") == 1

@@ -57,34 +57,23 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
     assert log.count("guided ") == len(with_weight) + len(told)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "changes",
-    [
-        (
-            *("training.accumulate=2", "training.normalize_by=sentences", "training.schedule.name=linear"),
-            *("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
-            "model.decoder.input_feeding=false",
-        ),
-        (
-            *("training.batch_by=tokens", "training.batch_size=200", "training.sort_pairs=40"),
-            *("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
-        ),
-        (
-            *("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=7"),
-            *("training.precision=bfloat16", "subwords.lowercase=true"),
-        ),
-    ],
+INTERRUPTED = (
+    *("training.batch_by=tokens", "training.batch_size=100", "training.sort_pairs=40", "training.accumulate=2"),
+    *("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
+    "training.schedule.name=linear",
 )
+
+
+@pytest.mark.slow
 def test_an_interrupted_training_resumes_exactly(
-    tmp_path: Path, guided: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+    tmp_path: Path, guided: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert train(guided, tmp_path / "whole", *changes, "training.max_epochs=2") == 0
+    assert train(guided, tmp_path / "whole", *INTERRUPTED, "training.max_epochs=2") == 0
     updates = read_state(tmp_path / "whole" / "state.safetensors").numbers["progress"]["update"]
     with monkeypatch.context() as patched:
         stop_at_update(patched, updates // 2 + 2)  # the second one of the second epoch
-        assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2") == 2
-    assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2", "--resume") == 0
+        assert train(guided, tmp_path / "resumed", *INTERRUPTED, "training.max_epochs=2") == 2
+    assert train(guided, tmp_path / "resumed", *INTERRUPTED, "training.max_epochs=2", "--resume") == 0
     assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
     best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
     assert best[0] == best[1]

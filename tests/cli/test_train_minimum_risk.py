@@ -144,34 +144,18 @@ def stop_in_a_search(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("nmt.decoding.batched_search.check", check)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "stopped"),
-    [
-        (("training.accumulate=2", "training.minimum_risk.cross_entropy=0.1", "training.label_smoothing=0.1"), 5 + 2),
-        (
-            (
-                "training.batch_size=20",
-                "training.minimum_risk.candidates=n-best",
-                "training.minimum_risk.include_reference=false",
-                "subwords.sampling.alpha=0.1",
-                "training.precision=bfloat16",
-            ),
-            6 + 2,
-        ),
-    ],
+INTERRUPTED = (
+    *("training.batch_size=20", "training.minimum_risk.candidates=n-best", "training.precision=bfloat16"),
+    *("training.minimum_risk.include_reference=false", "subwords.sampling.alpha=0.1"),
 )
+
+
+@pytest.mark.slow
 def test_an_interrupted_training_resumes_exactly(
-    tmp_path: Path,
-    tiny: Path,
-    trained: Path,
-    train: Train,
-    monkeypatch: pytest.MonkeyPatch,
-    changes: tuple[str, ...],
-    stopped: int,
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ended by a full disk in the second epoch, and then by a signal, which waits for no search: two updates later."""
-    settings = (*RISK, *changes, "training.max_epochs=2", "training.minimum_risk.size=3", "--init-from", trained)
+    settings = (*RISK, *INTERRUPTED, "training.max_epochs=2", "training.minimum_risk.size=3", "--init-from", trained)
     assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patched:
         stop_at_update(patched, 8)
@@ -182,7 +166,7 @@ def test_an_interrupted_training_resumes_exactly(
     assert train(tiny, tmp_path / "resumed", *settings, "--resume") == 0
     log = (tmp_path / "resumed" / "train.log").read_text(encoding="utf-8")
     assert log.count("stopped by SIGTERM; the state is saved, continue with --resume") == 1
-    assert f"resuming after update {stopped}\n" in log
+    assert "resuming after update 8\n" in log
     assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
     best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
     assert best[0] == best[1]

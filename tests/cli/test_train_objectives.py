@@ -24,7 +24,6 @@ Capture = pytest.CaptureFixture[str]
     "changes",
     [
         ("training.moving_average={decay: 0.9}", "training.keep_best=2", "training.average_best=2"),
-        ("training.moving_average={decay: 0.9999}",),
         ("training.r_drop={weight: 5}", "training.accumulate=2", "training.label_smoothing=0.1"),
         (
             "training.word_replacement={source: 0.1, target: 0.2}",

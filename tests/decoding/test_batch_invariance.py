@@ -89,12 +89,12 @@ def translator(network: str, cut: Vocabularies) -> Translator:
 
 def combinations() -> Iterator[object]:
     """Every search with one network, and n-best lists with one of each other decoder and scope; in the slow proofs,
-    every network with n-best lists, greedy search and, where it has attention, the penalty on that."""
+    with every network."""
     for network in NETWORKS:
         for search in SEARCHES:
             if network == "bahdanau" or (search == "n-best" and network in ("local-m", "local-p", "conditional_gru")):
                 yield pytest.param(network, search)
-            elif search in ("n-best", "greedy") or (search == "coverage" and network not in ("none", "fixed")):
+            elif search == "n-best":
                 yield pytest.param(network, search, marks=pytest.mark.slow)
 
 

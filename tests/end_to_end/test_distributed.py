@@ -87,12 +87,6 @@ def wait_for_update(output: Path, update: int) -> None:
         time.sleep(0.02)
 
 
-def signal_worker(output: Path, *, after: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send torchrun's second process a signal once that update is in the log."""
-    wait_for_update(output, after)
-    os.kill(worker(1, output), number)
-
-
 @pytest.fixture(scope="module")
 def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The configuration, and the folder of the run of one process."""
@@ -250,7 +244,8 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
     config, alone = one
     output = tmp_path / "run"
     process = start_torchrun(config, output, "--resume", launcher=("--max-restarts=1",))
-    signal_worker(output, after=9)
+    wait_for_update(output, 9)
+    os.kill(worker(1, output), signal.SIGKILL)
     code, errors = finish(process)
     assert code == 0, errors
     assert "process 0 of 2: another process has ended" in errors  # torchrun's SIGTERM is not obeyed
@@ -262,10 +257,11 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start_torchrun(config, output)
-    signal_worker(output, after=10, number=signal.SIGTERM)  # then comes a validation
-    code, errors = finish(process)
-    assert code != 0
+    job = Job(2, "train", *arguments(config, output))
+    wait_for_update(output, 10)  # then comes a validation
+    job.processes[1].send_signal(signal.SIGTERM)
+    code, errors = job.finish()
+    assert code == 128 + signal.SIGTERM
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
     code, errors = start(2, config, output, "--resume").finish()
     assert code == 0, errors

@@ -25,7 +25,7 @@ from tests.end_to_end.interrupted import DIED, die_at, wait_in_validation
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
 VALIDATIONS = 3  # of the run below, that of the average counted
-EVERY = int(os.environ.get("NMT_PROOF_EVERY", 23))  # file operations; 1 tries all of them, in many minutes
+EVERY = int(os.environ.get("NMT_PROOF_EVERY", 37))  # file operations; 1 tries all of them, in many minutes
 
 
 class Answer(NamedTuple):
@@ -120,7 +120,7 @@ def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("validation", "number", "code"),
-    [(1, signal.SIGTERM, 143), (2, signal.SIGINT, 130), (VALIDATIONS, signal.SIGTERM, 143)],
+    [(1, signal.SIGINT, 130), (VALIDATIONS, signal.SIGTERM, 143)],
 )
 def test_a_signal_within_validation_or_averaging(
     whole: tuple[Path, int],
@@ -148,7 +148,6 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
     ("signals", "pause"),
     [
         ([INT, INT, INT, INT], 0.0),
-        ([TERM, INT], 0.002),
         ([TERM, TERM, INT, INT], 0.02),
     ],
 )

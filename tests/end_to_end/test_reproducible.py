@@ -2,14 +2,12 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.training.states import read_state
 from tests.end_to_end.conftest import assert_same
 
 pytestmark = pytest.mark.slow
@@ -52,19 +50,3 @@ def test_two_runs_alike(tiny: Callable[..., Path], tmp_path: Path, command: Comm
     for output in outputs:
         assert ", 2 threads" in finish(start(command, config, output, threads=2))
     assert_same(*outputs)
-
-
-def test_the_number_of_threads_is_taken_over(tiny: Callable[..., Path], tmp_path: Path, command: Command) -> None:
-    """A run that was begun with one thread goes on with one, whatever the environment says, to the same bytes."""
-    config = tiny()
-    finish(start(command, config, tmp_path / "whole"))
-    process = start(command, config, tmp_path / "halves")
-    while process.poll() is None:
-        time.sleep(0.02)
-        state = tmp_path / "halves" / "state.safetensors"
-        if state.exists() and read_state(state).numbers["progress"]["update"] >= 6:
-            process.kill()
-    process.communicate()
-    assert process.returncode == -9
-    finish(start(command, config, tmp_path / "halves", "--resume", threads=2))
-    assert_same(tmp_path / "whole", tmp_path / "halves")

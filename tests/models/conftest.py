@@ -96,16 +96,6 @@ def every_two_parts() -> list[str]:
 EVERY_TWO_PARTS = every_two_parts()
 
 
-@pytest.fixture
-def resolve() -> Callable[..., Changes]:
-    """resolve(decoder={...}, …): the whole `model` section of the configuration that make_model builds from."""
-
-    def resolve(**changes: Any) -> Changes:
-        return ModelConfig.model_validate(merged(SETTINGS, changes)).model_dump()
-
-    return resolve
-
-
 @pytest.fixture(scope="session")
 def make_model() -> Callable[..., Seq2Seq]:
     """make_model(decoder={...}, …) gives a model in float64 and evaluation mode; weights differ from one another."""
