@@ -1,11 +1,14 @@
 """Checks between keys: combinations that contradict each other, and options that would have no effect.
 
-Checks of a single key are constraints in `schema.py`, and these run only where all of them pass. An option counts as
-having no effect only if its value differs from the default. A resolved configuration, which spells out every key,
-therefore passes, and so does a file that spells out a default which an override makes idle. The length of a run
-contradicts nothing: a trial run with --set training.max_updates=20 must start with any configuration, even if its
-patience, warm-up or halving then never comes into play.
+Checks of a single key are constraints in `schema.py`, and these run only where all of them pass. Where an option has no
+effect because of one other key, that is a line of IDLE; it counts only if its value differs from the default. A
+resolved configuration, which spells out every key, therefore passes, and so does a file that spells out a default which
+an override makes idle. The length of a run contradicts nothing: a trial run with --set training.max_updates=20 must
+start with any configuration, even if its patience, warm-up or halving then never comes into play.
 """
+
+from collections.abc import Sequence
+from typing import Any, Final
 
 from nmt.config.problems import Problem, in_words, problem_at
 from nmt.config.schema import (
@@ -13,8 +16,6 @@ from nmt.config.schema import (
     TRAINED_SUBWORDS,
     VOCABULARIES,
     Config,
-    DecoderConfig,
-    EncoderConfig,
     HalvingSchedule,
     LinearSchedule,
     ParallelFiles,
@@ -26,16 +27,46 @@ from nmt.symbols import PIECES
 
 Problems = list[Problem]
 
+IDLE: Final[Sequence[tuple[str, str, object]]] = (
+    ("model.encoder.directions", "model.encoder.bidirectional", False),
+    ("model.encoder.residual", "model.encoder.layers", 1),
+    ("model.decoder.residual", "model.decoder.layers", 1),
+    ("model.decoder.fed_dropout", "model.decoder.input_feeding", False),
+    ("training.optimizer.decayed", "training.optimizer.weight_decay", 0.0),
+    ("training.precision", "training.kernels", "plain"),  # which compute in the type of the weights
+    ("training.schedule.stop_below_minimum", "training.schedule.minimum_learning_rate", 0.0),
+    ("training.minimum_risk.temperature", "training.minimum_risk.candidates", "n-best"),
+    ("training.label_smoothing", "training.minimum_risk.cross_entropy", 0.0),
+)
+"""Keys that have no effect where another key has this value: the key, the other, and the value."""
+
 
 def contradictions(config: Config) -> list[Problem]:
     """Every problem between keys."""
     problems: list[Problem] = []
     subwords = (_existing_models, _trained_models, _sampling)
-    model = (_tied_embeddings, _pretrained_embeddings, _layers, _dropout)
-    training = (_length_of_training, _plateau, _updates, _guided_alignment, _minimum_risk, _checkpoints)
-    for check in (_data, _watched, *subwords, *model, *training, _fine_tuning, _decoding):
+    training = (_length_of_training, _plateau, _r_drop, _guided_alignment, _minimum_risk, _checkpoints)
+    for check in (_idle, _data, _watched, *subwords, _tied_embeddings, _pretrained_embeddings, *training, _fine_tuning):
         check(config, problems)
     return problems
+
+
+def _idle(config: Config, problems: Problems) -> None:
+    for key, other, value in IDLE:
+        place, _, name = key.rpartition(".")
+        section = _at(config, place)
+        is_there = name in getattr(type(section), "model_fields", {})
+        if is_there and _at(config, other) == value and changed(section, name):
+            message = f"{in_words(getattr(section, name))} has no effect with {other}: {in_words(value)}; remove it"
+            problems.append(problem_at(key, message))
+
+
+def _at(config: Config, key: str) -> Any:
+    """The value at a key such as training.schedule; None where a section on the way is null, or has no such key."""
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    return value
 
 
 def _training_files(config: Config) -> dict[str, ParallelFiles]:
@@ -147,8 +178,6 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
     if embeddings is None:
         return
     source, target = embeddings.source, embeddings.target
-    if source is None and target is None:
-        problems.append(problem_at("model.embeddings", "names no file; give source, target or both, or remove it"))
     if tie == "all" and source is not None and target is not None and source != target:
         message = f"contradicts source: {source}, for with tie_embeddings: all both are one; give one of the two"
         problems.append(problem_at("model.embeddings.target", message))
@@ -156,38 +185,6 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
     if embeddings.freeze and is_output:
         message = f"true would freeze the output layer, which shares its weights (tie_embeddings: {tie}); set false"
         problems.append(problem_at("model.embeddings.freeze", message))
-
-
-def _layers(config: Config, problems: Problems) -> None:
-    encoder = config.model.encoder
-    if encoder.directions != "concatenate" and not encoder.bidirectional:
-        message = f"{encoder.directions} has no effect with bidirectional: false; remove it, or set bidirectional: true"
-        problems.append(problem_at("model.encoder.directions", message))
-    for name, part in (("encoder", encoder), ("decoder", config.model.decoder)):
-        if part.residual and part.layers == 1:
-            message = "true has no effect with layers: 1, for only layers above the first add what they read; remove it"
-            problems.append(problem_at(f"model.{name}.residual", message))
-
-
-def _dropout(config: Config, problems: Problems) -> None:
-    encoder, decoder = config.model.encoder, config.model.decoder
-    for name, part in (("encoder", encoder), ("decoder", decoder)):
-        if part.locked_dropout and not any(_rates_of_masks(part)):
-            message = f"true has no effect without dropout; remove it, or set model.{name}.dropout or output_dropout"
-            problems.append(problem_at(f"model.{name}.locked_dropout", message))
-    rates = [*_rates_of_masks(encoder), *_rates_of_masks(decoder), encoder.word_dropout, decoder.word_dropout]
-    if config.training.r_drop is not None and not any(rates):
-        message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
-        problems.append(problem_at("training.r_drop", message))
-    if decoder.fed_dropout and not decoder.input_feeding:
-        message = f"{decoder.fed_dropout} has no effect with input_feeding: false, which feeds nothing; remove it"
-        problems.append(problem_at("model.decoder.fed_dropout", message))
-
-
-def _rates_of_masks(part: EncoderConfig | DecoderConfig) -> list[float | None]:
-    """The rates of dropout, except that of whole words."""
-    others = [part.fed_dropout, part.attentional_dropout] if isinstance(part, DecoderConfig) else []
-    return [part.dropout, part.output_dropout, *others]
 
 
 def _length_of_training(config: Config, problems: Problems) -> None:
@@ -201,10 +198,6 @@ def _length_of_training(config: Config, problems: Problems) -> None:
         if isinstance(training.schedule, LinearSchedule):
             message = "linear needs max_epochs or max_updates, to fall to 0 where it ends training; set one"
             problems.append(problem_at("training.schedule", message))
-    save, validate = training.save_every, training.validate_every
-    if save and save.unit == validate.unit and save.count % validate.count == 0:
-        message = f"{save} has no effect: every validation saves the state too (validate_every: {validate}); remove it"
-        problems.append(problem_at("training.save_every", message))
     schedule = training.schedule
     if isinstance(schedule, HalvingSchedule) and schedule.after.unit != schedule.every.unit:
         message = f"{schedule.every} does not go with after: {schedule.after}; give both in epochs, or both in updates"
@@ -212,18 +205,8 @@ def _length_of_training(config: Config, problems: Problems) -> None:
 
 
 def _plateau(config: Config, problems: Problems) -> None:
-    schedule, rate = config.training.schedule, config.training.optimizer.learning_rate
-    if not isinstance(schedule, PlateauSchedule):
-        return
-    minimum = schedule.minimum_learning_rate
-    if minimum >= rate:
-        message = f"{minimum} is not below training.optimizer.learning_rate: {rate}, so the rate would never be cut"
-        problems.append(problem_at("training.schedule.minimum_learning_rate", message))
-    if schedule.stop_below_minimum and not minimum:
-        message = "true has no effect with minimum_learning_rate: 0; set a minimum above 0, or remove it"
-        problems.append(problem_at("training.schedule.stop_below_minimum", message))
-    stopping = config.training.early_stopping
-    if stopping is None or stopping.metric != schedule.metric:
+    schedule, stopping = config.training.schedule, config.training.early_stopping
+    if not isinstance(schedule, PlateauSchedule) or stopping is None or stopping.metric != schedule.metric:
         return
     if stopping.patience < schedule.patience + 2:  # the validation that cuts the rate, and one with the new rate
         default = "" if "patience" in stopping.model_fields_set else ", its default,"
@@ -235,22 +218,13 @@ def _plateau(config: Config, problems: Problems) -> None:
         problems.append(problem_at("training.schedule.patience", message))
 
 
-def _updates(config: Config, problems: Problems) -> None:
-    training = config.training
-    if changed(training.optimizer, "decayed") and not training.optimizer.weight_decay:
-        message = f"{training.optimizer.decayed} has no effect with weight_decay: 0; remove it, or set weight_decay"
-        problems.append(problem_at("training.optimizer.decayed", message))
-    # The plain operations compute in the type of the weights.
-    if training.kernels == "plain" and training.precision != "float32":
-        message = f"{training.precision} has no effect with training.kernels: plain, which uses float32; remove it"
-        problems.append(problem_at("training.precision", message))
-    if training.batch_order == "shuffled_by_part" and training.sort_pairs is None:
-        message = "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it"
-        problems.append(problem_at("training.batch_order", message))
-    replaced = training.word_replacement
-    if replaced is not None and not (replaced.source or replaced.target):
-        message = "replaces nothing; set source, target or both, or remove it"
-        problems.append(problem_at("training.word_replacement", message))
+def _r_drop(config: Config, problems: Problems) -> None:
+    encoder, decoder = config.model.encoder, config.model.decoder
+    others = (decoder.fed_dropout, decoder.attentional_dropout)
+    rates = [rate for part in (encoder, decoder) for rate in (part.dropout, part.output_dropout, part.word_dropout)]
+    if config.training.r_drop is not None and not any((*rates, *others)):
+        message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
+        problems.append(problem_at("training.r_drop", message))
 
 
 def _guided_alignment(config: Config, problems: Problems) -> None:
@@ -268,22 +242,13 @@ def _guided_alignment(config: Config, problems: Problems) -> None:
 
 
 def _minimum_risk(config: Config, problems: Problems) -> None:
-    training, risk, key = config.training, config.training.minimum_risk, "training.minimum_risk"
-    if risk is None:
+    training = config.training
+    if training.minimum_risk is None:
         return
     for other in ("guided_alignment", "r_drop", "word_replacement", "scheduled_sampling"):
         if getattr(training, other) is not None:
             message = "has no effect with training.minimum_risk, which minimizes something else; remove one of them"
             problems.append(problem_at(f"training.{other}", message))
-    if training.label_smoothing and not risk.cross_entropy:
-        message = f"{training.label_smoothing} has no effect with training.minimum_risk without its cross_entropy"
-        problems.append(problem_at("training.label_smoothing", message))
-    if risk.candidates == "n-best" and changed(risk, "temperature"):
-        message = f"{risk.temperature} has no effect with candidates: n-best, which are not sampled; remove it"
-        problems.append(problem_at(f"{key}.temperature", message))
-    if risk.size == 1 and not risk.include_reference:
-        message = "1 without the reference leaves nothing to compare; use a larger size, or include_reference: true"
-        problems.append(problem_at(f"{key}.size", message))
 
 
 def _checkpoints(config: Config, problems: Problems) -> None:
@@ -304,24 +269,6 @@ def _fine_tuning(config: Config, problems: Problems) -> None:
         learns = "whose output layer has to learn the new pieces"
         message = f"{training.vocabulary} contradicts training.freeze: decoder, {learns}"
         problems.append(problem_at("training.vocabulary", message))
-    if training.vocabulary == "extended" and not has_symbols and not any(files.tag for files in config.data.train):
-        message = "extended has no effect without what it adds, a tag in data.train or subwords.symbols; remove it"
-        problems.append(problem_at("training.vocabulary", message))
     if set(training.freeze) == {"embeddings", "encoder", "decoder"}:
         message = "names every part, so nothing is left to train; leave out one of them"
         problems.append(problem_at("training.freeze", message))
-
-
-def _decoding(config: Config, problems: Problems) -> None:
-    decoding, risk = config.decoding, config.training.minimum_risk
-    beams = [decoding.beam_size, config.training.validation.beam_size]
-    if risk is not None and risk.candidates == "n-best":
-        beams.append(risk.size)
-    if max(beams) == 1:
-        for key in changed(decoding, "length_penalty", "coverage_penalty"):
-            message = f"{getattr(decoding, key)} has no effect on greedy search; use a larger beam, or remove it"
-            problems.append(problem_at(f"decoding.{key}", message))
-    extra = decoding.max_length_extra
-    if decoding.max_length_ratio == 0.0 and extra < 2:  # the end mark is counted
-        message = f"{extra} with max_length_ratio: 0 has no effect: a piece and the end mark always fit; use at least 2"
-        problems.append(problem_at("decoding.max_length_extra", message))

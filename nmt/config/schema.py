@@ -639,7 +639,7 @@ class ScheduledSampling(Section):
 class MinimumRisk(Section):
     candidates: Literal["sampled", "n-best"] = "sampled"
     """Where the candidates of a source come from: sampled from the model, or the n-best list of its beam search."""
-    size: int = Field(default=20, ge=1, le=1000)
+    size: int = Field(default=20, ge=2, le=1000)
     """Candidates that are sampled for each source, or the beam size; Shen et al. sample 100. Equal ones count once."""
     temperature: float = Field(default=1.0, gt=0.0, le=100.0)
     """sampled: log-probabilities are divided by this; below 1 favors probable pieces."""

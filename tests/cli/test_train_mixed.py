@@ -116,7 +116,6 @@ def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Trai
     [
         (("training.vocabulary=new",), "training.vocabulary=new: needs --init-from"),
         (("training.vocabulary=same",), "training.vocabulary=same: needs --init-from"),
-        (("training.vocabulary=extended", "--init-from"), "extended has no effect without what it adds"),
         (
             ("training.vocabulary=new", "training.freeze=[embeddings]", "--init-from"),
             "new contradicts training.freeze: embeddings, for new pieces have to learn theirs",

@@ -98,7 +98,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "7 has no effect for type",
         ),
         # pretrained vectors
-        ("model: {embeddings: {freeze: true}}", "model.embeddings", "names no file; give source, target or both"),
         (
             "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
             "model.embeddings.target",
@@ -130,35 +129,35 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "model.tie_embeddings",
             "model.decoder.output_size is 64 and model.embedding_size is 96",
         ),
-        ("model: {encoder: {bidirectional: false, directions: sum}}", "model.encoder.directions", "sum has no effect"),
-        ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
-        ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
-        ("model: {encoder: {locked_dropout: true}}", "model.encoder.locked_dropout", "no effect without dropout"),
-        ("model: {decoder: {locked_dropout: true}}", "model.decoder.locked_dropout", "set model.decoder.dropout or"),
+        (
+            "model: {encoder: {bidirectional: false, directions: sum}}",
+            "model.encoder.directions",
+            "'sum' has no",
+        ),
+        ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with model.encoder.layers: 1"),
+        ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with model.decoder.layers: 1"),
         (
             "model: {decoder: {fed_dropout: 0.1, input_feeding: false}}",
             "model.decoder.fed_dropout",
-            "0.1 has no effect with input_feeding: false",
+            "0.1 has no effect with model.decoder.input_feeding: false",
         ),
         # training
         ("training: {early_stopping: null}", "training.early_stopping", "training would never end; leave this out, or"),
         ("training: {schedule: {name: linear}}", "training.schedule", "linear needs max_epochs or max_updates"),
-        (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
         (
             training("schedule: {name: halving, after: 500}"),
             "training.schedule.every",
             "1 epoch does not go with after: 500 updates; give both in epochs, or both in updates",
         ),
-        (training("kernels: plain, precision: auto"), "training.precision", "auto has no effect with training.kernels"),
         (
-            training("schedule: {name: plateau, minimum_learning_rate: 0.1}"),
-            "training.schedule.minimum_learning_rate",
-            "0.1 is not below training.optimizer.learning_rate: 0.001",
+            training("kernels: plain, precision: auto"),
+            "training.precision",
+            "'auto' has no effect with training.ker",
         ),
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0, stop_below_minimum: true}"),
             "training.schedule.stop_below_minimum",
-            "true has no effect with minimum_learning_rate: 0",
+            "true has no effect with training.schedule.minimum_learning_rate: 0.0; remove it",
         ),
         (
             training("schedule: {name: plateau, patience: 5}, early_stopping: {patience: 6}"),
@@ -173,16 +172,10 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             training("optimizer: {name: sgd, decayed: matrices}"),
             "training.optimizer.decayed",
-            "matrices has no effect with weight_decay: 0",
-        ),
-        (
-            training("batch_order: shuffled_by_part"),
-            "training.batch_order",
-            "has no effect without training.sort_pairs",
+            "'matrices' has no effect with training.optimizer.weight_decay: 0",
         ),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
-        (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
         # fine-tuning
         (training("freeze: [decoder, encoder, embeddings]"), "training.freeze", "names every part, so nothing is left"),
         (training("vocabulary: new, freeze: [decoder]"), "training.vocabulary", "training.freeze: decoder"),
@@ -199,30 +192,12 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             training("minimum_risk: {size: 5}, label_smoothing: 0.1"),
             "training.label_smoothing",
-            "0.1 has no effect with training.minimum_risk without its cross_entropy",
+            "0.1 has no effect with training.minimum_risk.cross_entropy: 0.0",
         ),
         (
             training("minimum_risk: {candidates: n-best, temperature: 0.5}"),
             "training.minimum_risk.temperature",
-            "0.5 has no effect with candidates: n-best",
-        ),
-        (
-            training("minimum_risk: {size: 1, include_reference: false}"),
-            "training.minimum_risk.size",
-            "1 without the reference leaves nothing to compare",
-        ),
-        # decoding
-        (
-            "decoding: {max_length_ratio: 0, max_length_extra: 1}",
-            "decoding.max_length_extra",
-            "1 with max_length_ratio: 0 has no effect: a piece and the end mark always fit",
-        ),
-        ("decoding: {beam_size: 1, length_penalty: none}", "decoding.length_penalty", "none has no effect on greedy"),
-        ("decoding: {beam_size: 1, coverage_penalty: 0.2}", "decoding.coverage_penalty", "0.2 has no effect on greedy"),
-        (
-            training("minimum_risk: {size: 7}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
-            "decoding.length_penalty",
-            "none has no effect on greedy search",
+            "0.5 has no effect with training.minimum_risk.candidates: 'n-best'",
         ),
     ],
 )
@@ -242,9 +217,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
         "model: {encoder: {residual: true, layers: 2}, decoder: {residual: true, layers: 2}}",
-        "model: {encoder: {locked_dropout: true, dropout: 0.1}, decoder: {locked_dropout: true, output_dropout: 0.1}}",
         training("max_updates: 1, validate_every: 20 epochs"),
-        training("validate_every: 500, save_every: 300"),
         f"{ALIGNED % ''}\n{GUIDED}",
         f"{ALIGNED % ', alignments: b'}\n{GUIDED}",
         # trial runs: however short, they start with any schedule and patience
@@ -253,7 +226,6 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: plateau, patience: 5}, early_stopping: {metric: loss, patience: 1}"),
         training("schedule: {name: plateau, stop_below_minimum: true}"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
-        training("sort_pairs: 1600, batch_order: shuffled_by_part"),
         training("vocabulary: new, freeze: [decoder]") + "\nmodel: {tie_embeddings: target, embedding_size: 512}",
         TAGGED + training("vocabulary: extended, freeze: [decoder]"),
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
@@ -262,10 +234,6 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "model: {embeddings: {source: s, freeze: true}, tie_embeddings: target, decoder: {output_size: 256}}",
         "model: {embeddings: {source: s, target: s}, tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {embeddings: {target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
-        "model: {decoder: {locked_dropout: true, fed_dropout: 0.1}}",
-        "decoding: {max_length_ratio: 0, max_length_extra: 2}",
-        training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
-        training("minimum_risk: {candidates: n-best, size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],
 )
 def test_combinations_with_an_effect(load: Load, snippet: str) -> None:

@@ -65,7 +65,7 @@ SIDES = "source_language: a\n  target_language: b\n  valid: {source: a, target: 
         # out of range
         ("model: {embedding_size: 0}", "model.embedding_size: given 0; allowed: a whole number, at least 1"),
         ("model: {encoder: {dropout: 1}}", "encoder.dropout: given 1; allowed: a number, at least 0 and less than 1"),
-        ("training: {minimum_risk: {size: 0}}", "minimum_risk.size: given 0; allowed: a whole number, at least 1"),
+        ("training: {minimum_risk: {size: 1}}", "minimum_risk.size: given 1; allowed: a whole number, at least 2"),
         ("training: {minimum_risk: {alpha: 0}}", "minimum_risk.alpha: given 0; allowed: a number, more than 0"),
         ("training: {minimum_risk: {metric: ter}}", "minimum_risk.metric: given 'ter'; allowed: bleu, chrf"),
         ("training: {max_epochs: 2, average_best: 1}", "training.average_best: given 1; allowed: 0, or a whole number"),
