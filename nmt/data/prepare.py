@@ -34,9 +34,7 @@ from nmt.text_form import TextForm, disagreements, together
 _CHECKS = 10  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
-_USUAL_JOINER = "@@"
 _LACKING_LINES, _LACKING, _MOST_LACKING = 0.02, 0.05, 0.5  # of lines with unknown characters; of unknown pieces
-_MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 
 
 class Prepared(NamedTuple):
@@ -250,27 +248,7 @@ def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | 
         except UserError as error:
             problems.extend(f"subwords.{key}: {message}" for message in error.messages)
     refuse(problems)
-    if not models:
-        return None
-    _check_joiner(settings, models, log)
-    return Vocabularies(models[0], models[-1])
-
-
-def _check_joiner(settings: SubwordsConfig, models: Sequence[Subwords], log: Log) -> None:
-    """Whether words end with the joiner: raise UserError where none does, and warn where they seem to need one."""
-    mark = settings.joiner or _USUAL_JOINER
-    cut = [sum(piece.endswith(mark) for piece in model.pieces(range(model.size))) for model in models]
-    if settings.joiner is not None and not any(cut):
-        raise UserError(
-            f"subwords.joiner: no word of {' or '.join(map(str, existing_models(settings).values()))} ends with "
-            f"{mark!r}; remove it if the text was not cut beforehand"
-        )
-    for model, count in zip(models, cut, strict=True):
-        if settings.joiner is None and model.is_listed and count > _MANY_CUT * model.size:
-            log(
-                f"warning: {count:,} of {model.size:,} words end with {mark!r}, as subword-nmt cuts words, and "
-                f"translations will be cut likewise; subwords.joiner: {mark!r} joins them"
-            )
+    return Vocabularies(models[0], models[-1]) if models else None
 
 
 def _trained_vocabularies(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:

@@ -262,24 +262,6 @@ def test_vocabularies(folder: Path) -> None:
     assert joint.source.size == 4 + len(words)
 
 
-def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
-    with pytest.raises(UserError) as error:
-        run(folder, subwords__joint=False, **write_vocabularies(folder), subwords__joiner="@@")
-    files = f"{folder / 'source.vocab'} or {folder / 'target.vocab'}"
-    assert list(error.value.messages) == [
-        f"subwords.joiner: no word of {files} ends with '@@'; remove it if the text was not cut beforehand"
-    ]
-    log: list[str] = []
-    cut = write_vocabularies(folder, more="\nru@@\n")
-    run(folder, log, subwords__joint=False, **cut, subwords__joiner="@@")
-    assert not any(line.startswith("warning") and "@@" in line for line in log)
-    run(folder, log, subwords__joint=False, **cut)
-    warnings = [line for line in log if line.startswith("warning") and "@@" in line]
-    assert len(warnings) == 2
-    assert warnings[0].startswith("warning: 1 of 18 words end with '@@', as subword-nmt cuts words, and translations")
-    assert warnings[0].endswith("subwords.joiner: '@@' joins them")
-
-
 def test_sampling_needs_a_model_that_can(folder: Path) -> None:
     with pytest.raises(UserError, match=r"subwords\.sampling: a subword model of this type cannot sample"):
         run(folder, subwords__type="char", subwords__sampling={"alpha": 0.1})
