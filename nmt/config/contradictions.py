@@ -143,17 +143,12 @@ def _trained_models(config: Config, problems: Problems) -> None:
 
 
 def _sampling(config: Config, problems: Problems) -> None:
-    subwords, sampling = config.subwords, config.subwords.sampling
-    if sampling is None:
-        return
+    subwords = config.subwords
     keys = existing_models(subwords)
-    kind = None if keys else subwords.type  # an existing model brings its own type
-    if kind in ("char", "word") or set(keys) & set(VOCABULARIES):
+    has_one = subwords.type in ("char", "word") and not keys  # an existing model brings its own type
+    if subwords.sampling is not None and (has_one or set(keys) & set(VOCABULARIES)):
         message = "has no effect on whole words or characters, which have one segmentation; use bpe or unigram"
         problems.append(problem_at("subwords.sampling", message))
-    elif kind == "bpe" and changed(sampling, "nbest_size"):
-        message = f"{sampling.nbest_size} has no effect for type: bpe, which is sampled by alpha alone; remove it"
-        problems.append(problem_at("subwords.sampling.nbest_size", message))
 
 
 def _tied_embeddings(config: Config, problems: Problems) -> None:

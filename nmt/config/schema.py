@@ -275,8 +275,6 @@ class DataConfig(Section):
 class SubwordSampling(Section):
     alpha: float = Field(gt=0.0, le=1.0)
     """bpe: probability of skipping a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
-    nbest_size: Literal[-1] | Annotated[int, Field(ge=2, le=10_000)] = -1
-    """unigram only: sample from the N best segmentations; -1: from all of them."""
 
 
 class SubwordsConfig(Section):

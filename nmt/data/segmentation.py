@@ -57,7 +57,6 @@ class Segmenter:
         if not self._is_unigram and settings.trainer_spec.model_type != TrainerSpec.BPE:
             raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
         self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
-        self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
         self._longest = max(map(len, self._pieces), default=1)
         # Words are independent unless a piece reaches from one into the next.
         inside = any(WORD_START in piece[1:] for piece in self._pieces)
@@ -67,15 +66,13 @@ class Segmenter:
         self._symbol = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if self._symbols else None
         self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
 
-    def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
+    def sample(self, text: str, *, alpha: float, random: Random) -> list[int]:
         """Return the ids of one random segmentation.
 
         bpe: a merge is skipped with probability `alpha` each time it could be made. unigram: segmentation x has a
-        probability proportional to P(x) ** alpha, among all (`nbest_size` -1) or the `nbest_size` best ones. A run of
-        unknown characters becomes one UNKNOWN, as in sentencepiece, or its bytes.
+        probability proportional to P(x) ** alpha. A run of unknown characters becomes one UNKNOWN, as in sentencepiece,
+        or its bytes.
         """
-        if self._is_unigram and nbest_size != -1:
-            return self._one_of_the_best(text, alpha, nbest_size, random)
         pieces: list[tuple[int, str]] = []
         for word in self._words_of(self._processor.normalize(text)):
             if word in self._symbols:
@@ -144,16 +141,6 @@ class Segmenter:
             lattice.edges.append(edges)
             lattice.cumulative.append(list(accumulate(math.exp(weight - highest) / summed for weight in weights)))
         return lattice
-
-    def _one_of_the_best(self, text: str, alpha: float, nbest_size: int, random: Random) -> list[int]:
-        best = self._processor.nbest_encode_as_ids(text, nbest_size)
-        if self._symbols:  # which the best one keeps whole
-            whole = [sum(number in self._symbols.values() for number in ids) for ids in best]
-            best = [ids for ids, count in zip(best, whole, strict=True) if count == whole[0]]
-        scores = [alpha * sum(self._scores.get(number, 0.0) for number in ids) for ids in best]
-        highest = max(scores)
-        (chosen,) = random.choices(best, [math.exp(score - highest) for score in scores])
-        return list(chosen)
 
     def _read(self, model: ModelProto) -> None:
         for number, piece in enumerate(model.pieces):

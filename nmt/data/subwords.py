@@ -200,8 +200,7 @@ class Subwords:
             ValueError: the model is not of type bpe or unigram, or has user-defined symbols that begin no word.
         """
         random = Random(seed)
-        alpha, nbest_size = sampling.alpha, sampling.nbest_size
-        return [self._segmenter.sample(text, alpha=alpha, nbest_size=nbest_size, random=random) for text in texts]
+        return [self._segmenter.sample(text, alpha=sampling.alpha, random=random) for text in texts]
 
     @cached_property
     def _segmenter(self) -> Segmenter:

@@ -92,11 +92,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
         ("subwords: {type: word, byte_fallback: true}", "subwords.byte_fallback", "true contradicts type: word"),
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),
-        (
-            "subwords: {sampling: {alpha: 0.1, nbest_size: 7}}",
-            "subwords.sampling.nbest_size",
-            "7 has no effect for type",
-        ),
         # pretrained vectors
         (
             "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
@@ -211,7 +206,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
     "snippet",
     [
         FILTERED % "max_length: 50, max_length_ratio: 49.5",
-        "subwords: {model: m, sampling: {alpha: 0.1, nbest_size: 7}}",  # only the model knows its type
+        "subwords: {model: m, sampling: {alpha: 0.1}}",  # only the model knows its type
         "subwords: {source_model: s, target_model: t, joint: false}",
         "subwords: {type: char, byte_fallback: true, size: 261}",
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",

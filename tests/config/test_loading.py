@@ -69,10 +69,6 @@ SIDES = "source_language: a\n  target_language: b\n  valid: {source: a, target: 
         ("training: {minimum_risk: {alpha: 0}}", "minimum_risk.alpha: given 0; allowed: a number, more than 0"),
         ("training: {minimum_risk: {metric: ter}}", "minimum_risk.metric: given 'ter'; allowed: bleu, chrf"),
         ("training: {max_epochs: 2, average_best: 1}", "training.average_best: given 1; allowed: 0, or a whole number"),
-        (
-            "subwords: {sampling: {alpha: 1, nbest_size: 1}}",
-            "nbest_size: given 1; allowed: -1, or a whole",
-        ),
         # choices
         (
             "model: {encoder: {directions: concat}}",

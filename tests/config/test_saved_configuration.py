@@ -23,7 +23,7 @@ data:
   cache_folder: ..
   max_length_ratio: 3
 """,
-    "subwords: {type: unigram, size: 300, joint: false, sampling: {alpha: 0.1, nbest_size: 5}}",
+    "subwords: {type: unigram, size: 300, joint: false, sampling: {alpha: 0.1}}",
     "subwords: {source_model: s, target_model: t, joint: false}",
     "model: {initialization: {name: uniform, range: 1}, attention: {size: 7}, decoder: {output_dropout: 0}}",
     "training: {max_updates: 9000, optimizer: {name: adamw, epsilon: 1e-10}, schedule: {name: warmup_inverse_sqrt}}",

@@ -132,9 +132,9 @@ def test_lines_too_long_for_sentencepiece_are_trained_on_all_the_same() -> None:
 # ------------------------------------------------------------------------------------------------------------ sampling
 
 
-@pytest.mark.parametrize("sampling", [SubwordSampling(alpha=0.3), SubwordSampling(alpha=0.5, nbest_size=7)])
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_sampling_is_a_pure_function(kind: str, sampling: SubwordSampling, bpe: Subwords, unigram: Subwords) -> None:
+def test_sampling_is_a_pure_function(kind: str, bpe: Subwords, unigram: Subwords) -> None:
+    sampling = SubwordSampling(alpha=0.3)
     subwords, other = (bpe, unigram) if kind == "bpe" else (unigram, bpe)
     expected = {seed: subwords.sample(LINES, sampling=sampling, seed=seed) for seed in (0, 1, 2**32 - 1, 2**63)}
     assert len({str(sampled) for sampled in expected.values()}) == len(expected)  # the seed matters
@@ -264,10 +264,10 @@ def test_a_symbol_that_normalization_takes_away() -> None:
         train().with_symbols(["\u200b"])
 
 
-@pytest.mark.parametrize(("kind", "size", "nbest_size"), [("bpe", 90, -1), ("unigram", 60, -1), ("unigram", 60, 5)])
-def test_sampled_text_keeps_its_symbols(kind: str, size: int, nbest_size: int) -> None:
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 90), ("unigram", 60)])
+def test_sampled_text_keeps_its_symbols(kind: str, size: int) -> None:
     tagged = train(kind, size).with_symbols(["<BT>", "<BTX>"])
-    sampling = SubwordSampling(alpha=0.9 if kind == "bpe" else 0.01, nbest_size=nbest_size)
+    sampling = SubwordSampling(alpha=0.9 if kind == "bpe" else 0.01)
     for seed in range(20):
         (ids,) = tagged.sample(["<BTX> the <BT> dog"], sampling=sampling, seed=seed)
         pieces = tagged.pieces(ids)
