@@ -7,7 +7,7 @@ before a model is loaded; and what the models cannot do, before one of them tran
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,12 @@ from nmt.cli.options import (
     add_unknown_word_options,
     whole_number,
 )
-from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parser import Parser
+from nmt.cli.outputs import STANDARD, check_outputs, is_device, write_report, write_text
+from nmt.cli.parser import Parser, option_name
 from nmt.errors import collected, counted, refuse
 
 if TYPE_CHECKING:
-    from nmt.cli.report_page import ReportRequest
     from nmt.cli.systems import Candidate
-    from nmt.config.schema import AlignmentStep
     from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
 
@@ -93,7 +91,7 @@ def parser() -> Parser:
         "--report",
         metavar="FILE",
         help="write an HTML page that opens without a network: scores with intervals, by length and by rare words, "
-        "where systems differ most, and every sentence, with --source and the attention of the models if given",
+        "where systems differ most, and every sentence, with --source if given, and with the attention of --model",
     )
     page.add_argument(
         "--training-text",
@@ -101,13 +99,6 @@ def parser() -> Parser:
         metavar="FILE",
         help="for --report: text of the target language, usually that of training, in which the words of the reference "
         "are counted to tell how rare they are (default: the reference itself)",
-    )
-    page.add_argument(
-        "--attention-model",
-        type=Path,
-        metavar="PATH",
-        help="for --report: the model whose attention is shown for translations that come from files (those that a "
-        "model makes here show its own): what it looks at in --source when it is made to write them",
     )
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)
@@ -164,31 +155,25 @@ class Request:
     source: Sequence[str]  # empty if there is none
     how: "TranslationOptions | None"  # without models: None
     scoring: Mapping[str, Any]  # arguments of `compare`
-    report: "ReportRequest | None"
     command: argparse.Namespace  # what else it was given
 
 
 def _read_request(options: argparse.Namespace) -> Request:
-    from nmt.cli.report_page import read_report_request
     from nmt.cli.systems import read_sentences, read_systems
 
     problems: list[str] = []
     candidates = read_systems(options, problems)
     problems += _contradictions(options, candidates)
-    how, step = _read_how(options, candidates, problems)
+    how = _read_how(options, candidates, problems)
     scoring = _read_scoring(options, candidates, problems)
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
-    report = None
-    if options.report is not None:
-        report = read_report_request(options, step, problems)
     request = Request(
         candidates=candidates,
         references=references,
         source=source,
         how=how,
         scoring=scoring,
-        report=report,
         command=options,
     )
     _check_files(options, request, problems)
@@ -198,31 +183,36 @@ def _read_request(options: argparse.Namespace) -> Request:
 
 def _read_how(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
-) -> "tuple[TranslationOptions | None, AlignmentStep]":
-    """How models translate, None without models; and whose attention the page shows."""
-    if all(one.models is None for one in candidates) and options.attention_model is None:
-        return None, "this"
+) -> "TranslationOptions | None":
+    """How models translate; None without models."""
+    if all(one.models is None for one in candidates):
+        return None
     from nmt.cli.options import translation_values
     from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
 
     how = TranslationOptions()
     with collected(problems):
         how = TranslationOptions(**translation_values(vars(options), problems))
-    shows_only = options.report is not None and how.replace_unknown is None
-    translating = replace(how, alignment_step="this") if shows_only else how
-    problems += translating.contradictions()
-    return translating, how.alignment_step
+    problems += how.contradictions()
+    return how
 
 
 def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
     """Check that outputs overwrite nothing, and that all texts have equally many lines."""
-    report = request.report
+    from nmt.data.corpus import read_lines
+
     read = [file for candidate in request.candidates for file in candidate.files]
-    read += [("--source", options.source), ("--dictionary", options.dictionary)]
-    read += [*(("--reference", path) for path in request.references), *(report.files if report is not None else [])]
+    names = ("source", "dictionary", "training_text")
+    read += [*((option_name(name), getattr(options, name)) for name in names)]
+    read += [("--reference", path) for path in request.references]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
     check_outputs(outputs, problems, others=read)
+    with collected(problems):
+        # Of a pipe, which can be read only once, mistakes are met later.
+        text = options.training_text
+        if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
+            problems.append(f"--training-text {text}: the file is empty")
     counts = [(f"{one.option} {one.path}", len(one.lines)) for one in request.candidates]
     counts.append((f"--source {options.source}", len(request.source)))
     for path, lines in request.references.items():
@@ -250,14 +240,11 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
         problems.append("--output -: standard output has the scores; give a file, or use nmt-translate")
     elif options.output is not None and len(candidates) > 1:
         problems.append("--output has an effect only with one system: save translations with nmt-translate")
-    translating = (*search_keys(), "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
-    needed = {
-        **dict.fromkeys(translating, ("model",)),
-        "source": ("model", "report"),
-        "device": ("model", "attention_model"),
-        "alignment_step": ("model", "attention_model"),
-        **dict.fromkeys(("training_text", "attention_model"), ("report",)),
-    }
+    if options.report == STANDARD:
+        problems.append("--report -: standard output has the scores; give a file")
+    others = ("replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output", "device")
+    translating = dict.fromkeys((*search_keys(), *others, "alignment_step"), ("model",))
+    needed = {**translating, "source": ("model", "report"), "training_text": ("report",)}
     return problems + without_effect(vars(options), needed, {"model": has_models})
 
 
@@ -315,15 +302,14 @@ def _evaluate(request: Request) -> None:
         comparison = compare(systems, references, source=request.source or None, runs=runs, **request.scoring)
     how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
     write_report(request.command.json, table(comparison), json_object(comparison, **how))
-    if request.report is not None:
-        write_page(request.report, comparison, **how, translators=translators)
+    if request.command.report is not None:
+        step = "this" if request.how is None else request.how.alignment_step
+        write_page(request.command, comparison, **how, translators=translators, alignment_step=step)
 
 
 def _loaded(request: Request) -> dict[str, "Translator"]:
-    """The model of each system that has one, or whose attention is shown. All are loaded and checked before the first
-    translates, which may take hours: one may be damaged, or unable to do what the options ask for."""
-    from nmt.cli.report_page import check_attention
-
+    """The model of each system that has one. All are loaded and checked before the first translates, which may take
+    hours: one may be damaged, or unable to do what the options ask for."""
     problems: list[str] = []
     translators: dict[str, Translator] = {}
     for one in request.candidates:
@@ -336,12 +322,6 @@ def _loaded(request: Request) -> dict[str, "Translator"]:
                 translators[one.name].check(request.how)
         name = f"{one.name}: " if len(request.candidates) > 1 else ""
         problems += [f"{name}{problem}" for problem in of_model]
-    if request.report is not None:
-        with collected(problems):
-            if request.report.attention_model is not None:
-                shared = request.report.attention_model.load()
-                translators |= {one.name: shared for one in request.candidates if one.models is None}
-            check_attention(request.report, translators)
     refuse(problems)
     return translators
 

@@ -11,8 +11,6 @@ import pytest
 
 from nmt.cli import report_page
 from nmt.cli.evaluate import main
-from nmt.decoding.engines import AnyScorer
-from nmt.decoding.translator import Translator
 from tests.known_model import save_known_model
 
 SOURCE, TARGET = ["the", "dog", "runs"], ["rennt", "der", "Hund"]
@@ -74,19 +72,16 @@ def test_files_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_attention_of_a_model_for_files() -> None:
-    text, data = written(
-        *("--hypotheses", "good", "bad", "--source", "src", "--reference", "ref"),
-        *("--attention-model", "m", "--training-text", "train", "--device", "cpu"),
-    )
-    good, bad = (system["attention"] for system in data["systems"])
-    assert unpacked(good[0], 4) == WEIGHTS
-    assert good[2] is None  # a blank source
-    assert bad[0] is not None
-    assert bad[1] is None  # too long
+def test_attention_of_a_model() -> None:
+    """It has learned to translate as `good` does."""
+    files = ["--source", "src", "--reference", "ref", "--training-text", "train"]
+    text, data = written("--model", "m", *files, "--beam-size", "1", "--device", "cpu")
+    (system,) = data["systems"]
+    assert unpacked(system["attention"][0], 4) == WEIGHTS
+    assert system["attention"][2] is None  # a blank source
     assert data["rarest"] == [["rennt", 1], ["Hund", 1], ["nichts", 0]]
-    assert re.search(r"<small>\d+\.\d\d ± \d+\.\d\d</small>", text)  # an interval
-    assert "2 translations of bad are shown without attention" in text
+    assert re.search(r"<small>\d+\.\d\d ± \d+\.\d\d</small>", text)  # an interval, though there is no test
+    assert "2 translations of m are shown without attention" in text
 
 
 @pytest.mark.usefixtures("files")
@@ -104,23 +99,22 @@ def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[
 @pytest.mark.usefixtures("files")
 def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equally, for it is of use where two can be compared; and what has no room is not computed."""
-    arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref"]
-    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "40"]
+    arguments = ["--model", "a=m", "--model", "b=m", "--source", "src", "--reference", "ref", "--beam-size", "1"]
+    arguments += ["--device", "cpu", "--resamples", "40"]
     _, data = written(*arguments)
     whole = [system["attention"] for system in data["systems"]]
     room = max(len(weights[0]) for weights in whole)
     monkeypatch.setattr(report_page, "MOST_WEIGHTS", 2 * room)
     text, data = written(*arguments)
     assert [system["attention"] for system in data["systems"]] == [[weights[0], None, None] for weights in whole]
-    assert "2 translations of good are shown without attention" in text
+    assert "2 translations of a are shown without attention" in text
 
 
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize("systems", [["--model", "m"], ["--hypotheses", "good", "--attention-model", "m"]])
-def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
+def test_the_step_whose_attention_is_shown() -> None:
     """A word's of the next step: that in which the word after it is written, or the end of the sentence."""
     texts = ["--source", "src", "--reference", "ref", "--device", "cpu"]
-    _, data = written(*systems, *texts, "--alignment-step", "next")
+    _, data = written("--model", "m", *texts, "--alignment-step", "next")
     ((first, *_),) = (system["attention"] for system in data["systems"])
     assert unpacked(first, 4)[:2] == WEIGHTS[1:]
 
@@ -129,19 +123,16 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
     ("arguments", "expected"),
     [
         ("--training-text train", "--training-text has an effect only with --report"),
-        ("--attention-model m", "--attention-model has an effect only with --report"),
         ("--source src", "--source has an effect only with --model or --report"),
         ("--report -", "--report -: standard output has the scores; give a file"),
         ("--report ref", "--report ref: would overwrite --reference ref; give another name"),
         ("--report train --training-text train", "--report train: would overwrite --training-text train"),
         ("--report nowhere/page.html", "--report nowhere/page.html: there is no folder nowhere"),
-        ("--report page.html --attention-model m", "--attention-model needs --source FILE"),
-        ("--report page.html --attention-model none --source src", "none: no such model file or run folder"),
         ("--report page.html --training-text none", "none: no such file"),
         ("--report page.html --training-text empty", "--training-text empty: the file is empty"),
         (
             "--report page.html --source src --alignment-step next",
-            "--alignment-step has an effect only with --model or --attention-model",
+            "--alignment-step has an effect only with --model",
         ),
     ],
 )
@@ -150,15 +141,6 @@ def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: st
     assert main(["--hypotheses", "good", "--reference", "ref", *arguments.split()]) == 2
     assert expected in capsys.readouterr().err
     assert not (files / "page.html").exists()
-
-
-@pytest.mark.usefixtures("files")
-def test_attention_of_a_model_without(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(AnyScorer, "without_attention", "it has none")
-    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("it has translated, which may take hours"))
-    texts = ["--source", "src", "--reference", "ref", "--device", "cpu"]
-    assert main(["--hypotheses", "good", "--attention-model", "m", *texts, "--report", "page.html"]) == 2
-    assert "--attention-model m: it has none" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("files")
