@@ -7,8 +7,9 @@ READY := $(VENV)/.ready
 # where there is no .venv yet.
 TORCH ?= $(if $(wildcard /dev/nvidiactl /dev/nvmap /dev/dxg),cuda,cpu)
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
-# One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
-# default, files with few tests would come last, and those are the slow ones.
+# One process per core, with one thread each. The tests of a file stay together and the files keep their order, those
+# with slow proofs first (tests/conftest.py); by default, files with few tests would come last, and those are the slow
+# ones.
 # Without their bytecode, which some containers forbid, every program that a test starts compiles the package anew.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 

@@ -151,7 +151,11 @@ def smaller(model: ModelConfig) -> list[str]:
     return [f"model.{key}={size // 4}" for key, size in sizes.items() if size is not None]
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow) if path.parent.name == "research" else path for path in CONFIGS],
+    ids=lambda path: path.name,
+)
 def test_dry_run(
     path: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,24 +163,6 @@ def make_package(folder: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "import torch",
-        "import nmt.symbols",
-        "from nmt import __version__",
-        "from nmt.ops.masks import mask",
-        "from ..ops import masks",
-        "from . import encoder",
-        "from .encoder import Encoder",
-        "from nmt.models.encoder import Encoder",
-        "from nmt.config import Config",
-    ],
-)
-def test_allowed_import(tmp_path: Path, line: str) -> None:
-    assert violations(make_package(tmp_path, {"models/decoder.py": line})) == []
-
-
-@pytest.mark.parametrize(
     ("file", "line", "expected"),
     [
         ("data/a.py", "import nmt.models.encoder", "imports nmt.models.encoder: models stands above data"),

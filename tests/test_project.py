@@ -60,15 +60,3 @@ def test_the_citation_is_of_this_project() -> None:
         assert reference["url"] in readme
     (address,) = re.findall(r'^Source = "(.*)"', PROJECT, re.MULTILINE) or [None]
     assert citation.get("repository-code") == address, "the public address is in both, or in neither"
-
-
-def test_forms_ask_for_what_they_need() -> None:
-    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
-    assert len(forms) == 2
-    for path in forms:
-        form = read(str(path.relative_to(ROOT)))
-        assert form.keys() == {"name", "description", "labels", "body"}
-        assert {part["type"] for part in form["body"]} <= {"markdown", "textarea"}
-        asked = [part for part in form["body"] if part["type"] != "markdown"]
-        assert len({part["id"] for part in asked}) == len(asked)
-        assert any(part.get("validations") == {"required": True} for part in asked)

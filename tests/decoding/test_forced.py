@@ -1,6 +1,5 @@
 """Forced decoding against the model's own loss, beam search, and the chain rule written out."""
 
-import math
 import random
 import threading
 
@@ -14,7 +13,6 @@ from nmt.decoding import forced as forced_module
 from nmt.decoding import scorer as scorer_module
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
-from nmt.errors import UserError
 from nmt.models.encoder import Encoded, Encoder
 from nmt.training.objective import batch_loss
 from tests.decoding.conftest import DECODERS, network
@@ -174,18 +172,3 @@ def test_batches_are_bounded_with_their_padding() -> None:
         longest = [max(lengths[index][side] + 1 for index in batch) for side in (0, 1)]
         assert len(batch) * longest[0] * longest[1] <= 5000 or len(batch) == 1
     assert any(len(batch) > 1 for batch in batches)
-
-
-def test_a_model_whose_weights_are_not_finite() -> None:
-    model = network()
-    with torch.no_grad():
-        next(model.parameters()).fill_(math.nan)
-    with pytest.raises(UserError, match="log-probabilities are not finite: its weights are not finite"):
-        forced_decoding(Scorer([model]), PAIRS, batch_tokens=100)
-
-
-def test_the_model_s_mode_is_left_as_it_was() -> None:
-    model = network().train()
-    first, second = (forced_decoding(Scorer([model]), PAIRS, batch_tokens=100) for _ in range(2))
-    assert first == second  # no dropout
-    assert model.training

@@ -7,11 +7,10 @@ from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.reading import Languages
 from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.shortlist import train_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.decoding.writing import Writer
 from nmt.errors import UserError
-from tests.decoding.conftest import CopyModel, network, random_translator
+from tests.decoding.conftest import CopyModel, random_translator
 from tests.translating import translate
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
@@ -219,15 +218,3 @@ def test_whole_lines_are_what_they_were(copying, copy_model) -> None:
     ((best, *_),) = translate(copying, [f" {LINE}\t"])
     assert best.text == LINE
     assert copy_model.batches == [(1, len(copying.vocabularies.source.encode(LINE)) + 1)]
-
-
-def test_with_a_shortlist_and_an_ensemble(vocabularies) -> None:
-    pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
-    shortlist = train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist
-    size = vocabularies.source.size
-    models = [network(kind, source_size=size, target_size=size) for kind in ("luong", "bahdanau")]
-    translator = Translator(models, vocabularies, shortlist=shortlist, languages=ENGLISH)
-    alone = [best.text for best, *_ in translate(translator, SENTENCES, max_length_ratio=0.5)]
-    options = {"split_sentences": True, "max_length_ratio": 0.5}
-    ((best, *_),) = translate(translator, [LINE], **options)
-    assert best.text == " ".join(alone)

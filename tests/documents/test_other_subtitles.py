@@ -89,8 +89,13 @@ def test_mistakes(form: str, text: str, message: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["ass", "ttml"])
-@pytest.mark.parametrize("unit", ["<p ", "<p>", "<!--", "<p begin='", "Dialogue: ", "{", "a\\N", "[a] ", "A.", "<br/>"])
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    [
+        *(("ass", unit) for unit in ("Dialogue: ", "{", "a\\N", "[a] ", "A.")),
+        *(("ttml", unit) for unit in ("<p ", "<p>", "<!--", "<p begin='", "<br/>")),
+    ],
+)
 def test_time_grows_with_the_length(form: str, unit: str) -> None:
     def seconds(times: int) -> float:
         started = time.process_time()

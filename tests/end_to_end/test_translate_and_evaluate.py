@@ -3,20 +3,13 @@ most of them forked."""
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-import torch
 import yaml
-from safetensors.torch import save
 
-from nmt.cli.translate import main
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
-from nmt.models.model_file import KIND
-from nmt.tensor_file import read_tensors, write_tensors
 from tests.end_to_end import forked
 from tests.end_to_end.conftest import settings
 from tests.end_to_end.forked import run
@@ -155,86 +148,3 @@ def test_scoring_a_model_is_scoring_its_translations(model: Path, corpus: Path, 
         assert "|version:" in scores[name]["signature"]
         assert f"{scores[name]['score']:.2f}" in scored.decode()
     assert scores["sentences"] == 30
-
-
-# ------------------------------------------------------------------------------------------------------- damaged models
-
-
-def header_end(content: bytes) -> int:
-    """Where the JSON header of a safetensors file ends; its length stands in the first 8 bytes."""
-    return 8 + int.from_bytes(content[:8], "little")
-
-
-def flipped(content: bytes, text: bytes) -> bytes:
-    """The file with one bit changed in its header, in the first character of `text`."""
-    place = content.index(text)
-    assert place < header_end(content)
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
-def rewritten(content: bytes, change: Callable[[dict[str, torch.Tensor], dict[str, str]], None]) -> bytes:
-    """The file with its tensors and texts changed, and a checksum that agrees."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        path.write_bytes(content)
-        tensors, texts = read_tensors(path, kind=KIND)
-        change(tensors, texts)
-        write_tensors(path, tensors, kind=KIND, texts=texts)
-        return path.read_bytes()
-
-
-def rename_a_weight(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
-    name = next(name for name in tensors if name.startswith("weights.encoder"))
-    tensors[f"{name}s"] = tensors.pop(name)
-
-
-def change_the_hidden_size(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
-    texts["config"] = texts["config"].replace("hidden_size: ", "hidden_size: 1")
-
-
-def misname_the_attention(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
-    texts["config"] = texts["config"].replace("additive", "edditive")
-
-
-def empty_the_subwords(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
-    tensors["subwords.source"].zero_()
-
-
-DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda content: b"", "damaged, or not a model"),
-    "half": (lambda content: content[: len(content) // 2], "damaged, or not a model"),
-    "header syntax": (lambda content: flipped(content, b"{"), "damaged, or not a model"),
-    "one bit of a weight": (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "the checksums differ"),
-    "one bit of a name": (lambda content: flipped(content, b"weights.encoder"), "do not fit together"),
-    "tensor name": (lambda content: rewritten(content, rename_a_weight), "do not fit together"),
-    "sizes": (lambda content: rewritten(content, change_the_hidden_size), "do not fit together"),
-    "configuration": (lambda content: rewritten(content, misname_the_attention), "configuration cannot be read"),
-    "subwords": (lambda content: rewritten(content, empty_the_subwords), "not a sentencepiece model, or damaged"),
-    "text": (lambda content: b"weights: none\n" * 100, "damaged, or not a model"),
-    "another program": (
-        lambda content: save({"weight": torch.zeros(2, 3)}, {"format": "pt"}),
-        "a safetensors file of another program",
-    ),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_model_is_refused_in_one_line(
-    model: Path,
-    corpus: Path,
-    tmp_path: Path,
-    damage: str,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """In this process; what a process of its own says of a file that is no model is tested below."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where graphs are kept, nobody reads the weights
-    change, reason = DAMAGES[damage]
-    (tmp_path / "damaged").write_bytes(change(model.read_bytes()))
-
-    assert main(["--model", str(tmp_path / "damaged"), "--input", str(corpus / "test.en")]) == 2
-    output, errors = capfd.readouterr()
-    (said,) = errors.splitlines()
-    assert said.startswith(f"nmt-translate: error: {tmp_path / 'damaged'}")
-    assert reason in said
-    assert output == ""

@@ -1,6 +1,5 @@
 """Tables and JSON show the figures unchanged, in 80 columns, and say in words what they mean."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,6 @@ from nmt.evaluation.comparison import (
     Comparison,
     Interval,
     Measure,
-    Runs,
     Significance,
     System,
     SystemScore,
@@ -150,67 +148,3 @@ def test_what_was_not_tested_has_a_dash_and_equal_systems_no_star() -> None:
     assert lines[3].split() == ["c", "60.00", "+5.00", "<", "0.0001"]
     assert "p (boot.): 3 resamples, one-sided, seed none, significant below 0.025" in " ".join(lines)
     assert "* b" not in table(compared({name: scores[name] for name in "ab"}))
-
-
-def test_json_of_several_systems() -> None:
-    numbers = json_object(compared(SEVERAL, significance=BOOTSTRAP), **HOW)
-    assert list(numbers) == [
-        "systems",
-        "signatures",
-        "significance",
-        "references",
-        "sentences",
-        "tokenize",
-        "lowercase",
-    ]
-    assert numbers["systems"][2] == {
-        "name": "odd",
-        "scores": {
-            "bleu": {"score": 3.0, "interval": {"mean": 2.875, "half_width": 0.25}},
-            "ter": {"score": 97.25, "interval": {"mean": 97.125, "half_width": 2.5}},
-        },
-    }
-    assert numbers["signatures"] == {"bleu": "nrefs:1|tok:13a", "ter": "nrefs:1|tok:tercom"}
-    assert numbers["significance"] == {
-        "baseline": "old",
-        "samples": 1000,
-        "seed": 12345,
-        "signatures": BOOTSTRAP.signatures,
-        "p_values": {"new": {"bleu": 0.011988, "ter": 0.333333}, "odd": {"bleu": 0.000999, "ter": 0.000999}},
-    }
-    assert (numbers["references"], numbers["sentences"]) == (1, 7)
-    json.dumps(numbers)
-
-
-# -------------------------------------------------------------------------------------------------------------- seeds
-
-SEEDS = {
-    name: {"bleu": (bleu, None)} for name, bleu in {"s1": 27.0, "s2": 28.0, "s3": 29.0, "t1": 30.0, "t2": 31.0}.items()
-}
-MINE = Runs(name="mine", members=("s1", "s2", "s3"), mean={"bleu": 28.0}, deviation={"bleu": 1.0})
-YOURS = Runs(name="yours", members=("t1", "t2"), mean={"bleu": 30.5}, deviation={"bleu": 0.70710678})
-
-
-def test_runs_have_a_mean_and_a_standard_deviation() -> None:
-    assert table(compared(SEEDS, runs=(MINE, YOURS))).splitlines() == [
-        "BLEU, higher is better  score  s.d.",
-        "  s1                    27.00",
-        "  s2                    28.00",
-        "  s3                    29.00",
-        "  mine, mean of 3       28.00  1.00",
-        "  t1                    30.00",
-        "  t2                    31.00",
-        "* yours, mean of 2      30.50  0.71",
-        "",
-        "* best; s.d.: the standard deviation of the runs",
-        "",
-        "BLEU nrefs:1|tok:13a",
-        "7 sentences",
-    ]
-
-
-def test_json_of_runs() -> None:
-    assert json_object(compared(SEEDS, runs=(MINE, YOURS)), **HOW)["runs"] == [
-        {"name": "mine", "members": ["s1", "s2", "s3"], "mean": {"bleu": 28.0}, "standard_deviation": {"bleu": 1.0}},
-        {"name": "yours", "members": ["t1", "t2"], "mean": {"bleu": 30.5}, "standard_deviation": {"bleu": 0.707107}},
-    ]

@@ -9,8 +9,7 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import build_model
-from nmt.processes import ALONE
-from nmt.training.averaging import WeightedMean, average_weights, whole_checkpoints, with_weights
+from nmt.training.averaging import WeightedMean, average_weights, with_weights
 
 EMBEDDING = "source_embedding.weight"
 
@@ -34,14 +33,6 @@ def write(path: Path, *, first: torch.Tensor, update: int = 0) -> Path:
 def average(paths: list[Path], count: int) -> torch.Tensor:
     """The first `count` numbers of the averaged embedding."""
     return average_weights(paths)[EMBEDDING].view(-1)[:count]
-
-
-def test_the_mean_of_every_weight(tmp_path: Path) -> None:
-    values = ([1.0, 2.0, 3.0], [3.0, 2.0, 0.0], [5.0, 2.0, -9.0])
-    paths = [write(tmp_path / str(index), first=torch.tensor(value)) for index, value in enumerate(values)]
-    assert torch.equal(average(paths, 3), torch.tensor([3.0, 2.0, -2.0]))
-    assert average(paths, 3).dtype == torch.float32
-    assert torch.equal(average(paths[:1], 3), torch.tensor(values[0]))
 
 
 def test_the_mean_by_shares() -> None:
@@ -72,26 +63,6 @@ def test_the_order_does_not_matter(tmp_path: Path) -> None:
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gone: no such model file"):
         average_weights([write(tmp_path / "there", first=torch.ones(1)), tmp_path / "gone"])
-
-
-def test_only_whole_checkpoints_are_averaged(tmp_path: Path) -> None:
-    """One is whole; others are gone, damaged, no file, of another update."""
-    one = torch.ones(1)
-    paths = {update: write(tmp_path / str(update), first=one, update=update) for update in (10, 20, 30, 40, 50)}
-    paths[20].unlink()
-    paths[30].write_bytes(paths[30].read_bytes()[:-1])
-    paths[40].unlink()
-    paths[40].mkdir()
-    write(paths[50], first=one, update=51)
-    said: list[str] = []
-    assert whole_checkpoints(paths, processes=ALONE, log=said.append) == {10: paths[10]}
-    assert [line.split(": ")[3].split(" (")[0] for line in said] == [
-        "no such model file or run folder",
-        "damaged, or not a model of this toolkit",
-        ("holds no best.safetensors; give a model file, or the folder of a run that has validated at least once"),
-        "not the checkpoint that this run wrote there",
-    ]
-    assert all(line.startswith("warning: left out of the average: ") for line in said)
 
 
 def test_agreement_is_the_cosine() -> None:

@@ -21,11 +21,9 @@ from nmt.ops import computing
 from nmt.processes import ALONE
 from nmt.training import dry_run
 from nmt.training.corpus_loss import Validation
-from nmt.training.dry_run import parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.progress import Progress
 from nmt.training.run_folder import RunFolder
-from nmt.training.starting_weights import freeze
 from nmt.training.states import SavedStates
 from nmt.training.trainer import MakeCandidates, Trainer
 from nmt.training.update import UpdateResult, update
@@ -191,21 +189,3 @@ def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prep
     two = written_ids([("a", "b"), ("b", "a")], tmp_path / "two", vocabularies=prepared.vocabularies, filters=None)
     lines = list(describe(config, prepared._replace(train=two), model))
     assert [line for line in lines if line.startswith("sample")] == ["sample 1", "sample 2"]
-
-
-def test_parameters_by_module(model: Seq2Seq) -> None:
-    counts = {
-        "source_embedding": 8 * 5,
-        "own_target_embedding": 8 * 5,
-        "encoder": 2 * 3 * (5 * 3 + 3 * 3 + 2 * 3),
-        "initial_state": 3 * 7 + 7,
-        "decoder": 3 * 7 * (5 + 7 + 7 + 2) + (7 * 7 + 6 * 7 + 7) + (6 + 7) * 7,
-        "output_layer": 7 * 8,
-    }
-    whole = f"parameters: {sum(counts.values()):,}"
-    assert list(parameters(model)) == [whole, *(f"  {name}: {count:,}" for name, count in counts.items())]
-    freeze(model, ["embeddings"])
-    frozen = list(parameters(model))
-    assert frozen[0] == f"{whole}, 80 of them frozen"
-    assert frozen[1] == "  source_embedding: 40, 40 of them frozen"
-    assert frozen[3] == f"  encoder: {counts['encoder']:,}"

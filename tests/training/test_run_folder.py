@@ -147,22 +147,6 @@ def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, c
         assert sorted(path.rglob("*")) == before
 
 
-def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    path.mkdir()
-    text = dump_config(config())
-    for content in (b"name: run\n", b"\xff", text.replace("\n", "\r\n").encode()):
-        (path / "config.yaml").write_bytes(content)
-        with pytest.raises(UserError, match=r"config\.yaml: is the file given as --config"):
-            RunFolder.open(path, config(), resume=False, overwrite=True, config_file=path / "config.yaml")
-        assert names(path) == ["config.yaml"]
-        assert (path / "config.yaml").read_bytes() == content
-    (path / "config.yaml").write_text(text, encoding="utf-8")
-    leave(RunFolder.open(path, config(), resume=False, config_file=path / "config.yaml"))
-    (tmp_path / "mine.yaml").write_bytes(b"name: run\n")
-    leave(RunFolder.open(path, config(seed=2), resume=False, config_file=tmp_path / "mine.yaml"))
-
-
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
     """A lone copy of another run's; an equal one may stay."""
     path = tmp_path / "run"
@@ -208,18 +192,6 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     assert left == {".lock", "config.yaml", "train.log", *mine}
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 2
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"
-
-
-def test_the_model_to_start_from_is_not_overwritten(tmp_path: Path) -> None:
-    path = with_state(tmp_path / "run", config())
-    (path / "best.safetensors").write_bytes(b"weights")
-    (tmp_path / "elsewhere").write_bytes(b"weights")
-    with pytest.raises(UserError, match=r"best\.safetensors: --overwrite would remove this model"):
-        RunFolder.open(path, config(), resume=False, overwrite=True, origin=path / "best.safetensors")
-    assert (path / "best.safetensors").read_bytes() == b"weights"
-    with RunFolder.open(path, config(), resume=False, overwrite=True, origin=tmp_path / "elsewhere") as folder:
-        assert folder.overwrite() is not None
-        assert folder.origin_path.read_bytes() == b"weights"
 
 
 def test_links_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:

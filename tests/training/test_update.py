@@ -209,47 +209,6 @@ def dense_guided(model: Seq2Seq, batch: Batch) -> torch.Tensor:
     return -(alignment * weights.clamp(min=1e-300).log()).sum()
 
 
-def test_guided_objective(model: Seq2Seq) -> None:
-    """(cross-entropy + 0.7 × guided loss) / 12 tokens, over three accumulated batches; both losses are reported."""
-    reference = copy.deepcopy(model)
-    losses = [batch_loss(reference, batch._replace(links=None), smoothing=0.1) for batch in aligned_batches()]
-    guided = [dense_guided(reference, batch) for batch in aligned_batches()]
-    total = sum(loss.objective for loss in losses) + 0.7 * sum(guided)
-    (total / 12).backward()  # type: ignore[union-attr]
-    config = training(**GUIDED)
-    result = update(model, build_optimizer(model.parameters(), config), aligned_batches(), rate=0.5, config=config)
-    for name, parameter in model.named_parameters():
-        before = dict(reference.named_parameters())[name]
-        torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
-    assert result.guided == pytest.approx(sum(loss.item() for loss in guided), rel=1e-12)
-    assert result.loss == pytest.approx(sum(loss.nll.item() for loss in losses), rel=1e-12)
-    assert result.is_finite
-
-
-@pytest.mark.parametrize("scope", [{}, {"scope": "local-m", "half_width": 1}, {"scope": "local-p", "half_width": 1}])
-def test_guided_gradients_against_finite_differences(scope: dict[str, Any]) -> None:
-    torch.manual_seed(2)
-    settings = ModelConfig.model_validate({**SIZES, "attention": scope})
-    model = build_model(settings, source_size=11, target_size=13).double()
-    batch, names = aligned_batches()[0], [name for name, _ in model.named_parameters()]
-
-    class Objective(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self) -> torch.Tensor:
-            return batch_loss(self.model, batch, smoothing=0.1, guidance=3.0).objective
-
-    def objective(*values: torch.Tensor) -> torch.Tensor:
-        parameters = dict(zip((f"model.{name}" for name in names), values, strict=True))
-        result: torch.Tensor = torch.func.functional_call(Objective(), parameters, ())
-        return result
-
-    parameters = [parameter.detach().requires_grad_() for parameter in model.parameters()]
-    assert torch.autograd.gradcheck(objective, parameters, fast_mode=True)
-
-
 def test_guided_loss_of_a_corpus(model: Seq2Seq) -> None:
     """For each target token, as the loss; without alignments there is none."""
     assert "guided_loss" not in corpus_loss(model, batches())

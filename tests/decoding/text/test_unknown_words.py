@@ -303,12 +303,6 @@ def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
     assert UNKNOWN in [models["bpe"]._processor.piece_to_id(piece) for piece in line[0].tokens]  # what the model wrote
 
 
-def test_white_space_of_a_dictionary_becomes_single_spaces(models: dict[str, Subwords]) -> None:
-    """So that a translation has one line, whatever a program puts into the dictionary."""
-    dictionary = {"X1": "a\nb", "Y": " a \t\u2028 b\n"}
-    assert translated(diagonal(models["bpe"]), ["the X1 (Y)"], replace_unknown=dictionary) == ["the a b (a b)"]
-
-
 def test_only_translations_with_unknown_words_are_decoded_again(models: dict[str, Subwords]) -> None:
     translator = diagonal(models["bpe"])
     assert translated(translator, [KNOWN] * 20 + ["the X"], replace_unknown={}) == [KNOWN] * 20 + ["the X"]
@@ -328,13 +322,6 @@ def test_words_are_replaced_and_aligned_from_one_forced_pass(models: dict[str, S
     assert sum(sentences for sentences, _ in translator.models[0].forced) == len(lines)
 
 
-def test_strange_lines_stay_lines(models: dict[str, Subwords]) -> None:
-    for kind in SIZES:
-        results = translated(diagonal(models[kind], longest_segment=50), STRANGE, replace_unknown={})
-        assert all(len(result.splitlines()) <= 1 for result in results)
-        assert results[7] == STRANGE[7]  # emoji, with all that joins them
-
-
 # -------------------------------------------------------------------------------------------------------- real networks
 
 
@@ -349,23 +336,6 @@ def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
             parameter.mul_(3)
         model.output_weight[UNKNOWN] *= 6
     return model
-
-
-def test_neither_batch_nor_neighbors_change_a_replacement(models: dict[str, Subwords]) -> None:
-    pieces = models["bpe"]
-    translator = Translator([network(pieces)], Vocabularies(pieces, pieces))
-    lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]
-    options = {"replace_unknown": {}, "beam_size": 3, "n_best": 3, "max_length_ratio": 1.0}
-    alone = [next(iter(translate(translator, [line], **options))) for line in lines]
-    texts = [translation.text for best in alone for translation in best]
-    assert sum("⁇" in translation.text for best in translator.translate(lines) for translation in best) > 5
-    assert not any("⁇" in text for text in texts)
-    assert len(set(texts)) > 10
-    for batch_tokens in (50, 5000):
-        together = list(translate(translator, lines[::-1], batch_tokens=batch_tokens, **options))
-        assert [[translation.text for translation in best] for best in together[::-1]] == [
-            [translation.text for translation in best] for best in alone
-        ]
 
 
 def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) -> None:
@@ -393,15 +363,6 @@ def test_marks_in_a_line_with_unknown_words(models: dict[str, Subwords]) -> None
     (best,) = next(translate(translator, [line], alignments=True, end_links="best", **options))
     assert best.text == "the Xb cat runs {name} across Xd"
     assert best.alignment == [(place, place) for place in range(7)]
-
-
-def test_text_that_was_cut_before() -> None:
-    """The unknown pieces of a word together become the whole word."""
-    cut = Subwords(word_model(["run@@", "ing", "a", "dog", "."], "@@"))
-    options = {"replace_unknown": {}, "alignments": True, "end_links": "best"}
-    (best,) = next(translate(diagonal(cut), ["a Zo@@ ë run@@ ing ."], **options))
-    assert best.text == "a Zoë runing ."
-    assert best.alignment == [(place, place) for place in range(4)]
 
 
 @settings(max_examples=20)

@@ -12,7 +12,6 @@ import pytest
 
 from nmt.evaluation.comparison import Comparison, compare
 from nmt.evaluation.metrics import METRICS
-from nmt.evaluation.page import contents as contents_module
 from nmt.evaluation.page.contents import contents, packed
 from nmt.evaluation.page.render import page
 from tests.evaluation.page import examples
@@ -182,16 +181,6 @@ def test_filters_know_the_end_of_a_text_that_is_cut(opened: Open) -> None:
     for name, lines in (("differ", [1]), ("wrong0", [1]), ("right0", [2]), ("right1", [1, 2])):
         choose(browser, "#filter", name)
         assert browser.run(LINES) == lines
-
-
-def test_where_systems_differ_in_a_list_that_is_cut(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents_module, "LISTED", 3)
-    browser = opened(examples.small())
-    headings = "return [...document.querySelectorAll('#extremes h3')].map((one) => one.textContent)"
-    assert browser.run(headings) == [
-        "A is better in 2 sentences of the first 3",
-        "B is better in 1 sentence of the first 3",
-    ]
 
 
 @pytest.mark.slow
