@@ -83,10 +83,10 @@ def _export(options: argparse.Namespace) -> None:
     precision = options.precision or ("int8" if folder else "float32")
     model, graphs = export_graphs(paths[0], precision)
     if folder is not None:
-        from nmt.web.export import in_half, write_page
+        from nmt.web.export import write_page
 
         with failing_as(str(folder)):
-            write_page(folder, model, in_half(graphs) if precision == "int8" else graphs, runtime)
+            write_page(folder, model, graphs, runtime)
         written = [*folder.iterdir()]
     else:
         assert output is not None

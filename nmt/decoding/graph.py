@@ -59,7 +59,7 @@ def checked_export(model: Seq2Seq, precision: str, *, among: bool) -> Graphs | N
         if not _difference(graphs, model, among) < CLOSE:
             return None
         if precision == "int8":
-            graphs = graphs._replace(step=in_int8(graphs.step))
+            graphs = Graphs(*map(in_int8, graphs))
             return graphs if math.isfinite(_difference(graphs, model, among)) else None
         return graphs
     except Exception:  # whatever a part of somebody's own does that cannot be traced

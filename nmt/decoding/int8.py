@@ -1,14 +1,17 @@
-"""The products of an ONNX graph in 8-bit integers. It knows no models, and no PyTorch.
+"""The weights of an ONNX graph in few bits: products in 8-bit integers, embeddings in float16. It knows no models, and
+no PyTorch.
 
 A product x W + b with a constant W becomes, with a scale for each row of x and for each column of W,
 
     y_ij = s_i t_j Σ_k round(x_ik / s_i) round(W_kj / t_j) + b_j,  s_i = max_k |x_ik| / 127,  t_j = max_k |W_kj| / 63
 
 The sums of integers are exact, so no row depends on another. Rounded weights have 7 bits: processors without
-instructions for such sums add pairs of products in 16 bits, which more would overflow.
+instructions for such sums add pairs of products in 16 bits, which more would overflow. Of embeddings, what is read
+becomes float32 again.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -40,7 +43,8 @@ PRODUCT = parser.parse_function(
 
 
 def in_int8(serialized: bytes) -> bytes:
-    """The graph with all products in 8-bit integers whose weight is constant and has several columns."""
+    """The graph with its embeddings in float16, and in 8-bit integers all products whose weight is constant and has
+    several columns."""
     model = onnx.load_from_string(serialized)
     weights = {one.name: one for one in model.graph.initializer if len(one.dims) == 2}
     nodes = list(model.graph.node)
@@ -51,9 +55,12 @@ def in_int8(serialized: bytes) -> bytes:
             model.graph.node.append(node)
         else:
             _replace(model.graph, node, matrix)
-    read = {name for node in model.graph.node for name in node.input}
-    for name in weights.keys() - read:
+    reads = Counter(name for node in model.graph.node for name in node.input)
+    for name in weights.keys() - reads.keys():
         model.graph.initializer.remove(weights[name])
+    nodes = [part for node in model.graph.node for part in _with_half(node, weights, reads)]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
     model.functions.append(PRODUCT)
     model.opset_import.extend([helper.make_opsetid(OWN, 1), helper.make_opsetid(RUNTIMES, 1)])
     content: bytes = model.SerializeToString()
@@ -79,3 +86,18 @@ def _replace(graph: GraphProto, node: NodeProto, matrix: Array) -> None:
     graph.node.append(helper.make_node(PRODUCT.name, [inputs, *constants], [result], domain=OWN))
     if bias:
         graph.node.append(helper.make_node("Add", [result, *bias], [output]))
+
+
+def _with_half(node: NodeProto, weights: Mapping[str, TensorProto], reads: Mapping[str, int]) -> Iterator[NodeProto]:
+    """The node; one that alone reads rows of a weight has them from float16, where no value is beyond it."""
+    yield node
+    weight = weights.get(node.input[0]) if node.op_type == "Gather" and reads[node.input[0]] == 1 else None
+    if weight is None or weight.data_type != TensorProto.FLOAT:
+        return
+    with np.errstate(over="ignore"):
+        values = numpy_helper.to_array(weight).astype(np.float16)
+    if np.isfinite(values).all():
+        weight.CopyFrom(numpy_helper.from_array(values, weight.name))
+        whole = node.output[0]
+        node.output[0] = f"{whole}.half"
+        yield helper.make_node("Cast", [node.output[0]], [whole], to=TensorProto.FLOAT)

@@ -10,16 +10,12 @@ import gzip
 import hashlib
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 
 import nmt
@@ -92,32 +88,6 @@ def _subwords(content: bytes) -> dict[str, Any]:
         "byWord": subwords.of_words,
         "joiner": subwords.joiner if subwords.is_listed else None,
     }
-
-
-def in_half(graphs: Graphs) -> Graphs:
-    """The graphs with their embeddings as float16, of which what is read becomes float32 again: half the size."""
-    return Graphs(*map(_in_half, graphs))
-
-
-def _in_half(serialized: bytes) -> bytes:
-    model = onnx.load_from_string(serialized)
-    weights = {weight.name: weight for weight in model.graph.initializer}
-    reads = Counter(name for node in model.graph.node for name in node.input)
-    nodes = []
-    for node in model.graph.node:
-        nodes.append(node)
-        weight = weights.get(node.input[0]) if node.op_type == "Gather" else None
-        if weight is not None and weight.data_type == TensorProto.FLOAT and reads[weight.name] == 1:
-            values = numpy_helper.to_array(weight)
-            if np.abs(values).max() <= np.finfo(np.float16).max:
-                weight.CopyFrom(numpy_helper.from_array(values.astype(np.float16), weight.name))
-                whole = node.output[0]
-                node.output[0] = f"{whole}.half"
-                nodes.append(helper.make_node("Cast", [node.output[0]], [whole], to=TensorProto.FLOAT))
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    content: bytes = model.SerializeToString()
-    return content
 
 
 def _json(value: object) -> bytes:

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
 from onnx import helper, numpy_helper
 
 from nmt.decoding.graph import export
+from nmt.decoding.graph_files import Graphs
 from nmt.decoding.int8 import in_int8
 from nmt.decoding.runtime import Engine
 from nmt.symbols import BEGIN
@@ -78,12 +80,34 @@ def test_the_largest_sums_do_not_overflow(largest: float) -> None:
     np.testing.assert_allclose(matrix, np.full((1, 3), 64 * largest * 63), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("largest", "twice"), [(1.0, False), (7e4, False), (1.0, True)])
+def test_embeddings_are_kept_in_float16(largest: float, twice: bool) -> None:
+    """Not those of which a value is beyond it, or that something else reads too; what is read is float32."""
+    weight = WEIGHT * np.float32(largest / np.abs(WEIGHT).max())
+    nodes = [
+        helper.make_node("Gather", ["weight", "inputs"], ["rows"]),
+        helper.make_node("Gather" if twice else "Identity", ["weight", "inputs"] if twice else ["rows"], ["more"]),
+    ]
+    ports = [helper.make_tensor_value_info("inputs", 7, [None])]
+    results = [helper.make_tensor_value_info(name, 1, None) for name in ("rows", "more")]
+    graph = helper.make_graph(nodes, "embedding", ports, results, [numpy_helper.from_array(weight, "weight")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = in_int8(model.SerializeToString())
+    (stored,) = onnx.load_from_string(made).graph.initializer
+    session = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+    rows, _ = session.run(["rows", "more"], {"inputs": np.array([3, 0])})
+    expected = weight if largest > 1 or twice else weight.astype(np.float16)
+    assert numpy_helper.to_array(stored).dtype == expected.dtype
+    assert rows.dtype == np.float32
+    assert np.array_equal(rows, expected[[3, 0]].astype(np.float32))
+
+
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
 def test_every_step_is_near_the_model_s(name: str) -> None:
     model = made(name)
     graphs = export(model)
-    engine = Engine(graphs._replace(step=in_int8(graphs.step)), 1)
+    engine = Engine(Graphs(*map(in_int8, graphs)), 1)
     theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=False)
     tokens = np.full(len(SOURCE), BEGIN)
     for _ in range(4):
