@@ -142,8 +142,8 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
         "--dictionary",
         type=Path,
         metavar="FILE",
-        help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
-        "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
+        help="for --replace-unknown: lines of a word, a tab, and its translation; of several for a word the first "
+        "counts",
     )
 
 
@@ -316,7 +316,7 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     if options.get("replace_unknown"):
         values["replace_unknown"] = {}
     if (dictionary := options.get("dictionary")) is not None:
-        from nmt.data.dictionary import read_dictionary
+        from nmt.decoding.text.glossary import read_dictionary
 
         with collected(problems):
             values["replace_unknown"] = read_dictionary(dictionary)

@@ -25,8 +25,7 @@ from pydantic.dataclasses import dataclass
 from nmt.config.allowed import allowed, choices
 from nmt.config.problems import joined, nearest_hint
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
-from nmt.data.dictionary import Dictionary
-from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.glossary import Dictionary, Glossary
 from nmt.errors import UserError, first_of
 
 _MOST_ENTRIES = 5  # that are reported of the wrong ones of a glossary

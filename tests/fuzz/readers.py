@@ -24,11 +24,11 @@ from nmt.config import dump_config, load_config, parse_config
 from nmt.config.schema import SubwordSampling
 from nmt.config.yaml_text import write_yaml
 from nmt.data.corpus import check_corpora, read_lines, read_pairs
-from nmt.data.dictionary import read_dictionary
 from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords
 from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist
+from nmt.decoding.text.glossary import read_dictionary
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES, model_problems

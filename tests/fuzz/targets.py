@@ -140,7 +140,7 @@ _TABLE: dict[str, tuple[Callable[[], Seeds] | Sequence[str], Strategy, int, bool
     "configuration": (lambda: [write_yaml(samples.configuration()).encode()], _settings, 75, False),
     "set": (_SETS, _overrides, 150, False),
     "corpus": (("a dog\nruns\n", "\ufeffa\r\nb"), _CORPUS, 150, True),
-    "dictionary": (("Hund dog\nBall ball\n", "Hund\tbig dog\t0.5\nBall\tball\t0.25\n"), _DICTIONARY, 150, False),
+    "dictionary": (("Hund\tdog\nBall\tball\n", "Hund,big dog\nBall,ball\n"), _DICTIONARY, 150, False),
     "vocabulary": (("<unk>\n<s>\n</s>\ndog\nru@@\n", "dog 40\nru@@ 7\n"), _VOCABULARY, 100, False),
     "vectors": (("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"), _VECTORS, 100, False),
     "constraints": (("a dog\tball\n\nruns\n", "the green field"), _CONSTRAINTS, 40, False),

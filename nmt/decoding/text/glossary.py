@@ -112,6 +112,27 @@ def read_glossary(path: Path | str, languages: tuple[str | None, str | None], *,
     return Glossary(terms, as_written=as_written)
 
 
+class Dictionary(dict[str, str]):
+    """The translations of words, all of which have been checked."""
+
+
+def read_dictionary(path: Path) -> Dictionary:
+    """The translations of words in a file like that of a glossary, as they stand there; of several the first counts.
+
+    Raises UserError with a message for each row that is no entry.
+    """
+    problems: list[str] = []
+    dictionary = Dictionary()
+    for name, word, translation in _terms(path, (None, None), problems):
+        if not (word and translation):
+            problems.append(f"{name}: {word!r} is to be {translation!r}; expected words on both sides")
+        dictionary.setdefault(word, translation)
+    refuse_lines(path, problems)
+    if not dictionary:
+        raise UserError(f"{path}: has no words; expected lines with a word, a tab, and its translation")
+    return dictionary
+
+
 def _terms(path: Path, languages: tuple[str | None, str | None], problems: list[str]) -> Iterator[Row]:
     """The terms and translations of a file, and what messages call their rows."""
     columns: list[int] = []

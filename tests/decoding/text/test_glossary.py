@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.decoding.text.glossary import Glossary, count_words, read_glossary
+from nmt.decoding.text.glossary import Glossary, count_words, read_dictionary, read_glossary
 from nmt.errors import InputWarning, UserError
 
 EN_DE = ("en", "de")
@@ -220,3 +220,13 @@ def test_many_terms(tmp_path: Path) -> None:
     for _ in range(1000):
         assert translations(glossary, "Term 77 of ours, and term 199999 of ours") == ["Begriff 77", "Begriff 199999"]
     assert time.process_time() - began < 5
+
+
+def test_a_dictionary_has_words_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "words"
+    path.write_text("\ufeffO'Neil\tO'Neil \n\nNeujahr\tNew Year\nBank\tbank\nBank\tbench\n", encoding="utf-8")
+    assert read_dictionary(path) == {"O'Neil": "O'Neil", "Neujahr": "New Year", "Bank": "bank"}
+    for text, message in (("\n", "has no words; expected lines with"), ("Hund\t\n", r"line 1: 'Hund' is to be ''")):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match=message):
+            read_dictionary(path)
