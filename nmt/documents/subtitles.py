@@ -2,7 +2,6 @@
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
 cues is one line to translate, unless there is a long pause between them; its translation is cut again (see `cutting`).
-A row that is shown again at the top of the next cue, as captions roll, is translated once.
 A line that begins with a dash, a speaker's name (ANN: ...) or a sound ([door slams]), and what a voice of WebVTT says
 (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>, <font …>, {\\an8}, <00:01.000>) stay, as
 marks (see `tagged`); so do line breaks and hard spaces that are written out (<br>, \\N, \\h), which are between two
@@ -10,7 +9,7 @@ words. References (&amp;) of WebVTT and TTML are characters.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from html import escape, unescape
 from typing import NamedTuple
@@ -25,9 +24,9 @@ from nmt.documents.cutting import cut_among
 from nmt.documents.tagged import SPACES, Notation, Piece, piece_of, tags_by
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
-LONGEST_SENTENCE = 6  # cues or rolling rows; where no sentence ends for longer, each is translated by itself
-MOST_ROLLED = 4  # rows that captions show at a time
-ROLLED_WITHIN = 0.05  # seconds after a cue in which captions roll on; what comes later was said again
+LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, each is translated by itself
+
+Cut = tuple[str, list[Weighted]]  # what a piece gets of a translation, with the attention of its words
 
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
@@ -90,13 +89,6 @@ FORMS = {
 }
 
 
-class _Shown(NamedTuple):
-    """A piece where it is shown."""
-
-    piece: Piece
-    number: int  # among the pieces that are translated; what is shown again has that of the first time
-
-
 class Subtitles:
     """A file of subtitles with its texts: `lines` are to be translated."""
 
@@ -108,16 +100,12 @@ class Subtitles:
         self._form = FORMS[form]
         self._is_old = "\r" in text and "\n" not in text  # its lines end as those of old Macs did
         text = text.replace("\r", "\n") if self._is_old else text
-        self._runs: list[str | list[str | _Shown]] = []
+        self._runs: list[str | list[str | Piece]] = []
         self._sentences: list[list[Piece]] = []
         running: list[Piece] = []  # the beginning of a sentence
         last_place: list[str] = []  # where on the screen it stands, and who speaks
         spoken_until = 0.0
-        count = 0  # of the pieces that are translated
-        shown: list[int] = []  # their numbers in the last cue
-        runs = self._form.runs(text, name)
-        self._rolled = _rolled(runs, self._form)
-        for index, (rows, times, settings) in enumerate(runs):
+        for rows, times, settings in self._form.runs(text, name):
             if times is None:
                 self._runs.append("".join(rows))
                 continue
@@ -125,27 +113,16 @@ class Subtitles:
                 self._end_sentence(running)
                 running = []
             spoken_until = max(spoken_until, times[1])
-            rolls = index in self._rolled
-            utterances = _single_rows(rows, self._form) if rolls else _utterances(rows, self._form)
-            several = len(utterances) > 1 and not rolls
-            again = shown[-self._rolled[index] :] if self._rolled.get(index) else []
-            shown = []
+            utterances = _utterances(rows, self._form)
+            several = len(utterances) > 1
             voices: list[str] = []
-            parts: list[str | _Shown] = []
+            parts: list[str | Piece] = []
             self._runs.append(parts)
             for utterance in utterances:
                 whole = "".join(utterance)
                 piece = piece_of(whole, self._form.notation)
                 spoken = _spoken(whole, self._form)
                 voices = [voice.strip() for voice in _VOICE.findall(whole)] or voices
-                is_again = len(shown) < len(again)
-                if piece is None and rolls and (is_again or not spoken):  # the sentence may go on behind it
-                    parts.append(whole)
-                    continue
-                if piece is not None and is_again:
-                    shown.append(again[len(shown)])
-                    parts.append(_Shown(piece, shown[-1]))
-                    continue
                 place = [settings, *_PLACE.findall(utterances[0][0]), *voices]
                 is_apart = spoken.startswith(_APART) or _LABEL.match(spoken) is not None
                 if piece is None or several or is_apart or place != last_place:
@@ -154,16 +131,14 @@ class Subtitles:
                 if piece is None:
                     parts.append(whole)
                     continue
-                parts.append(_Shown(piece, count))
-                shown.append(count)
-                count += 1
+                parts.append(piece)
                 running.append(piece)
                 if several or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS):
                     self._end_sentence(running)
                     running = []
         self._end_sentence(running)
-        self.is_marked = len(self.lines) < count or any(
-            piece.marks for sentence in self._sentences for piece in sentence
+        self.is_marked = any(
+            len(sentence) > 1 or any(piece.marks for piece in sentence) for sentence in self._sentences
         )
 
     def _end_sentence(self, pieces: list[Piece]) -> None:
@@ -176,21 +151,22 @@ class Subtitles:
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines.
 
-        A cue that gets no words of its sentence shows those of the cue before it, unless captions roll.
+        A cue that gets no words of its sentence shows those of the cue before it.
         """
-        cuts: list[tuple[str, list[Weighted]]] = []  # in the order of the pieces, as sentences are
+        cuts: list[Cut] = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
             parts = cut_among([piece.text for piece in pieces], translation)
             for number, (part, _) in enumerate(parts[1:], start=1):
-                if not part and not self._rolled:
+                if not part:
                     parts[number] = (parts[number - 1][0], [])
             cuts += parts
-        written = "".join(run if isinstance(run, str) else self._run(run, cuts) for run in self._runs)
+        left = iter(cuts)
+        written = "".join(run if isinstance(run, str) else self._run(run, left) for run in self._runs)
         return written.replace("\n", "\r") if self._is_old else written
 
-    def _run(self, parts: Sequence[str | _Shown], cuts: Sequence[tuple[str, list[Weighted]]]) -> str:
+    def _run(self, parts: Sequence[str | Piece], cuts: Iterator[Cut]) -> str:
         """A run with its translations; rows that are blank without one, and would end the cue, are left out."""
-        run = "".join(part if isinstance(part, str) else self._text(part.piece, *cuts[part.number]) for part in parts)
+        run = "".join(part if isinstance(part, str) else self._text(part, *next(cuts)) for part in parts)
         if not all(isinstance(part, str) for part in parts):
             end = len(run.rstrip())
             run = re.sub(self._form.blank, "", run[:end], flags=re.MULTILINE) + run[end:]
@@ -200,32 +176,6 @@ class Subtitles:
         """A piece with its translation and what stands around it."""
         text = piece.inside(translation, links, self._form.notation)
         return f"{piece.before}{_in_time(text, piece.marks)}{piece.after}"
-
-
-def _rolled(runs: Sequence[Run], form: _Form) -> dict[int, int]:
-    """The cues whose rows are translated one by one, by their places among the runs, as they roll on or did.
-
-    With each, how many of its first rows with words are the last ones of the cue before.
-    """
-    rolled: dict[int, int] = {}
-    last, shown_until = 0, 0.0
-    last_texts: list[str] = []
-    for index, (rows, times, _) in enumerate(runs):
-        if times is None:
-            continue
-        pieces = (piece_of("".join(row), form.notation) for row in _single_rows(rows, form))
-        texts = [piece.text for piece in pieces if piece is not None]
-        most = min(MOST_ROLLED, len(texts), len(last_texts)) if times[0] <= shown_until + ROLLED_WITHIN else 0
-        if again := next((count for count in range(most, 0, -1) if last_texts[-count:] == texts[:count]), 0):
-            rolled.setdefault(last, 0)
-            rolled[index] = again
-        last, last_texts, shown_until = index, texts, times[1]
-    return rolled
-
-
-def _single_rows(rows: Sequence[str], form: _Form) -> list[list[str]]:
-    """Each row as a text of its own."""
-    return [[row] for row in form.row.findall("".join(rows))]
 
 
 def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:

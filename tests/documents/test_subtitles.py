@@ -115,13 +115,6 @@ def test_a_long_pause_ends_a_sentence() -> None:
     assert Subtitles(file.replace("00:00:03", "01:00:03"), name="").lines == ["I think", "he is old."]
 
 
-def test_rows_that_roll_are_translated_once() -> None:
-    begin, middle = "00:00:01,000 --> 00:00:02,000\n", "\n\n00:00:02,000 --> 00:00:03,000\n"
-    subtitles = Subtitles(f"{begin}{{\\an8}}I see{middle}{{\\an8}}I see\\Na dog.", name="a.srt")
-    assert subtitles.lines == ["I see a dog."]
-    assert translated(subtitles, in_order) == f"{begin}{{\\an8}}I SEE{middle}{{\\an8}}I SEE\\NA DOG."
-
-
 def test_a_cue_that_is_still_shown_is_no_pause() -> None:
     file = cues("I think", "he", "is old.").replace("00:00:01,900", "00:00:20,000")
     file = file.replace("00:00:03,000 --> 00:00:03,900", "00:00:10,000 --> 00:00:20,000")

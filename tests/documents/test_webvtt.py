@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt.decoding.writing import Translation
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
 from tests.documents.imitation import at_random, in_order, in_reverse, linked, translated
@@ -116,65 +115,6 @@ def test_a_text_behind_a_blank_line_is_translated() -> None:
     subtitles = read(text)
     assert subtitles.lines == ["a dog a cat men", "run"]
     assert translated(subtitles, in_order) == re.sub("a dog|a cat|men|run", lambda match: match[0].upper(), text)
-
-
-def rolling(*texts: str, gap: float = 0.0) -> str:
-    """A file with these texts, each of which is shown for half a second until the next one, but for a gap."""
-    times = (f"00:{n / 2:06.3f} --> 00:{(n + 1) / 2 - gap:06.3f} align:start\n" for n in range(len(texts)))
-    return "WEBVTT\n\n" + "".join(f"{time}{text}\n\n" for time, text in zip(times, texts, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("texts", "lines", "expected"),
-    [
-        (  # as YouTube writes it
-            [" \nthe<00:00.2><c> old</c>", "the old\n ", "the old\ndog<00:01.2><c> runs</c>", "dog runs\n "],
-            ["the old dog runs"],
-            [" \nTHE <00:00.2><c>OLD</c>", "THE OLD\n ", "THE OLD\nDOG <00:01.2><c>RUNS</c>", "DOG RUNS\n "],
-        ),
-        (
-            ["I", "I\nsee", "I\nsee\na dog.", "see\na dog.\nIt", "a dog.\nIt\nruns &amp; plays."],
-            ["I see a dog.", "It runs & plays."],
-            ["I", "I\nSEE", "I\nSEE\nA DOG.", "SEE\nA DOG.\nIT", "A DOG.\nIT\nRUNS &amp; PLAYS."],
-        ),
-        (
-            ["I see\na dog", "<i>a dog</i>\n<i>run.</i>"],
-            ["I see a dog run."],
-            ["I SEE\nA DOG", "<i>A DOG</i>\n<i>RUN.</i>"],
-        ),
-        (
-            ["Yes.\n- No.", "- No.\n- I", "- I\nrun."],
-            ["Yes.", "No.", "I run."],
-            ["YES.\n- NO.", "- NO.\n- I", "- I\nRUN."],
-        ),
-        (["la ♪\n5\nla", "5\nla\nlo"], ["la", "la lo"], ["LA ♪\n5\nLA", "5\nLA\nLO"]),
-        (
-            ["<v Ann>I see\na dog", "<v Ann>a dog\nrun."],
-            ["I see a dog run."],
-            ["<v Ann>I SEE\nA DOG", "<v Ann>A DOG\nRUN."],
-        ),
-        (["see\n \nI", "I\nrun."], ["see I run."], ["SEE\n \nI", "I\nRUN."]),
-        (["no", "No", "no"], ["no No no"], ["NO", "NO", "NO"]),
-        (["a\nb", "a\nc"], ["a b a c"], ["A\nB", "A\nC"]),  # the row at the top is not what stood below
-    ],
-)
-def test_rows_that_roll_are_translated_once(texts: list[str], lines: list[str], expected: list[str]) -> None:
-    subtitles = read(rolling(*texts))
-    assert subtitles.lines == lines
-    assert translated(subtitles, in_order) == rolling(*expected)
-
-
-def test_what_is_said_again_is_translated_again() -> None:
-    assert read(rolling("Yes,", "Yes,", gap=0.1)).lines == ["Yes, Yes,"]
-
-
-def test_a_row_that_rolls_has_the_words_that_its_row_got() -> None:
-    """Also where they are other words, or none."""
-    subtitles = read(rolling("I see", "I see\na dog.", "a dog.\nYes."))
-    translations = [Translation("ich sehe den Hund", 0.0, []), Translation("Ja.", 0.0, [])]
-    assert subtitles.written(translations) == rolling("ich sehe", "ich sehe\nden Hund", "den Hund\nJa.")
-    translations[0] = Translation("", 0.0, [])
-    assert subtitles.written(translations) == rolling("", "\n", "Ja.")
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n"])
