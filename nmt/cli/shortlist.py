@@ -7,19 +7,15 @@ loaded.
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
 from nmt.cli.options import missing, parallel_inputs, read_parallel, whole_number
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parser import Parser
 from nmt.errors import refuse
-
-if TYPE_CHECKING:
-    from nmt.decoding.shortlist import Trained
 
 PROGRAM = "nmt-shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100
@@ -37,7 +33,6 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--model",
-        action="append",
         type=Path,
         metavar="PATH",
         help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
@@ -86,9 +81,7 @@ def _shortlist(options: argparse.Namespace) -> None:
         }
     )
     corpora, counts = read_parallel(options.source, options.target, problems)
-    models = read_model_paths(options.model, problems)
-    if len(models) > 1:
-        problems.append("--model was given several times; one is enough, as those of an ensemble share vocabularies")
+    models = read_model_paths([options.model] if options.model else None, problems)
     if options.output is not None and is_in_place(options.output):
         problems.append(f"--output {options.output}: a shortlist is a file; give a name")
     read = [*kept(models), *parallel_inputs(corpora)]
@@ -119,21 +112,4 @@ def _shortlist(options: argparse.Namespace) -> None:
     )
     with failing_as(options.output):
         save_shortlist(Path(options.output).resolve(), trained.shortlist)
-    for line in _report(trained, lines, sampled=sampling is not None):
-        print(f"{PROGRAM}: {line}", file=sys.stderr)
-
-
-def _report(trained: "Trained", lines: int, *, sampled: bool) -> Iterator[str]:
-    """What was read and learned, one line each."""
-    from nmt.decoding.shortlist import LONGEST
-
-    reasons = (
-        (lines - trained.read, f"beyond the {MOST_PAIRS:,} that are read, evenly spread"),
-        (trained.blank, "blank on a side"),
-        (trained.overlong, f"of more than {LONGEST} pieces"),
-    )
-    left_out = ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
-    yield f"{trained.used:,} of {lines:,} pairs used" + (f" (left out: {left_out})" if left_out else "")
-    if sampled:
-        yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
-    yield f"{trained.together:,} pairs of pieces occur together"
+    print(f"{PROGRAM}: learned from {trained.pairs:,} of {lines:,} pairs", file=sys.stderr)

@@ -77,17 +77,10 @@ class Columns(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A shortlist, and what it was learned from."""
+    """A shortlist, and how many pairs it was learned from."""
 
     shortlist: Shortlist
-    read: int  # pairs
-    blank: int  # of these left out: a side is
-    overlong: int  # of these left out: more than LONGEST pieces
-    together: int  # pairs of a source and a target piece that occur in the same sentence pair
-
-    @property
-    def used(self) -> int:
-        return self.read - self.blank - self.overlong
+    pairs: int
 
 
 def train_shortlist(
@@ -103,26 +96,20 @@ def train_shortlist(
     For each source piece the `translations` most probable target pieces; the `most_frequent` target pieces of the
     pairs. Of equal ones the smaller id is preferred. `sampling`: that of the model's training, from which the model
     writes words in other pieces too; each pair is then learned a second time, the target cut at random. The source of a
-    translation is never cut so. Raises UserError where no pair is left to learn from.
+    translation is never cut so. Pairs that are blank on a side, or have more than LONGEST pieces, are left out. Raises
+    UserError where no other is there.
     """
     from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 
     used: list[Pair] = []
-    read = blank = overlong = 0
+    count = 0
     for source, target, sampled in _encoded(pairs, vocabularies, sampling):
-        read += 1
-        if not (source and target):
-            blank += 1
-        elif max(len(source), len(target)) > LONGEST:
-            overlong += 1
-        else:
+        if source and target and max(len(source), len(target)) <= LONGEST:
+            count += 1
             targets = [target, sampled] if sampled and len(sampled) <= LONGEST else [target]
             used += [(np.array(source, dtype=np.int32), np.array(pieces, dtype=np.int32)) for pieces in targets]
     if not used:
-        raise UserError(
-            f"no sentence pair is left to learn from: of {read:,}, {blank:,} are blank on a side and {overlong:,} have "
-            f"more than {LONGEST} pieces"
-        )
+        raise UserError(f"no sentence pair is left to learn from: all are blank or have more than {LONGEST} pieces")
     source_size, target_size = (side.size for side in vocabularies)
     table = ibm_model_1(used, source_size=source_size, target_size=target_size)
     best = most_probable(table, translations, source_size=source_size, filling=PAD).numpy()
@@ -131,8 +118,7 @@ def train_shortlist(
         best = np.concatenate([best, np.arange(source_size)[:, None]], axis=1)
     counts = np.bincount(np.concatenate([target for _, target in used]), minlength=target_size)
     frequent = np.argsort(-counts, kind="stable")[:most_frequent]
-    together = int((table.sources < source_size).sum())  # NULL is behind them
-    return Trained(Shortlist(best, frequent, target_size, marks), read, blank, overlong, together)
+    return Trained(Shortlist(best, frequent, target_size, marks), count)
 
 
 def _encoded(

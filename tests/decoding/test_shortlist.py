@@ -250,19 +250,12 @@ def apart() -> Vocabularies:
 
 def test_what_is_learnt(vocabularies: Vocabularies, apart: Vocabularies, pairs: Pairs) -> None:
     trained = train_shortlist(pairs, vocabularies, translations=4, most_frequent=5)
-    assert (trained.read, trained.used, trained.blank, trained.overlong) == (6, 6, 0, 0)
+    assert trained.pairs == 6
     written = [token for _, target in pairs for token in vocabularies.target.encode(target)]
     best = sorted(range(SIZE), key=lambda token: (-written.count(token), token))[:5]
     assert trained.shortlist.frequent.tolist() == best
     assert trained.shortlist.translations[:, 4].tolist() == list(range(SIZE))  # of a joint vocabulary a piece itself
     assert set(trained.shortlist.translations[:, :4].flatten().tolist()) <= {PAD, *written}
-    together = {
-        (source, target)
-        for left, right in pairs
-        for source in vocabularies.source.encode(left)
-        for target in vocabularies.target.encode(right)
-    }
-    assert trained.together == len(together)
     other = train_shortlist(list(zip(TEXT, GERMAN, strict=True)), apart, translations=4).shortlist
     assert other.translations.shape == (60, 4)
 
@@ -270,10 +263,10 @@ def test_what_is_learnt(vocabularies: Vocabularies, apart: Vocabularies, pairs: 
 def test_pairs_that_are_left_out(vocabularies: Vocabularies, pairs: Pairs) -> None:
     more = [("", "A dog"), ("A dog", " "), ("", ""), ("A dog", "the " * (LONGEST + 1)), ("the " * 300, "A dog")]
     trained = train_shortlist([*pairs, *more], vocabularies)
-    assert (trained.read, trained.used, trained.blank, trained.overlong) == (11, 6, 3, 2)
+    assert trained.pairs == 6
     expected = train_shortlist(pairs, vocabularies)
     assert np.array_equal(trained.shortlist.translations, expected.shortlist.translations)
-    with pytest.raises(UserError, match="no sentence pair is left to learn from: of 5, 3 are blank on a side and 2"):
+    with pytest.raises(UserError, match=r"no sentence pair is left to learn from: all are blank or have more than"):
         train_shortlist(more, vocabularies)
 
 
