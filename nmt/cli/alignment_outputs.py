@@ -4,7 +4,6 @@ It knows options, files and alignments, but no models.
 """
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,14 +15,12 @@ from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.decoding.text.word_scores import WordScores
 from nmt.errors import UserError, collected
-from nmt.evaluation.alignment_plot import MISSING, check_plots, plot_alignment, usual_fonts
+from nmt.evaluation.alignment_plot import check_plots, plot_alignment, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
 
 FILES = ("alignments", "soft_alignments", "word_scores")
 ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for what is written beside translations
-
-_warned: set[Path] = set()  # folders of pictures with characters that no font has
 
 WriteAlignments = Callable[[Sequence[SoftAlignment], Sequence[WordScores]], None]
 
@@ -60,14 +57,14 @@ class AlignmentOutputs:
                 _check_folder(self.plot_alignments, taken=taken)
 
     @contextmanager
-    def opened(self, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
+    def opened(self, *, first: int = 0) -> Iterator[WriteAlignments]:
         """A function to call for each line of the input from line `first` on, with the alignments of its lines in the
         output. Files appear complete or not at all."""
         with ExitStack() as stack:
             files = {name: stack.enter_context(opened_for_writing(output)) for name, output in self.files.items()}
             hard, soft, words = (files.get(name) for name in FILES)
             folder = self.plot_alignments
-            plot = None if folder is None else stack.enter_context(_plots(folder, program, first))
+            plot = None if folder is None else _plots(folder, first)
 
             def write(alignments: Sequence[SoftAlignment], scores: Sequence[WordScores]) -> None:
                 for alignment in alignments:
@@ -95,9 +92,8 @@ def _check_folder(folder: Path, *, taken: Files) -> None:
     check_writable(place, f"--plot-alignments {folder}: {place}")
 
 
-@contextmanager
-def _plots(folder: Path, program: str, first: int) -> Iterator[Callable[[Sequence[SoftAlignment]], None]]:
-    """A function that draws the first of the alignments; it warns once of characters that no font has."""
+def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None]:
+    """A function that draws the first of the alignments."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -111,12 +107,9 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[Callable[[Sequenc
             labels, target_words = _with_end(alignment.source_words), alignment.target_words
             if alignment.source_words and target_words:
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    lacking = plot_alignment(labels, target_words, alignment.weights, file, fonts=fonts)
-                if lacking and folder.resolve() not in _warned:
-                    _warned.add(folder.resolve())
-                    print(f"{program}: warning: {MISSING}", file=sys.stderr)
+                    plot_alignment(labels, target_words, alignment.weights, file, fonts=fonts)
 
-    yield draw
+    return draw
 
 
 def _with_end(source_words: list[str]) -> list[str]:

@@ -68,12 +68,6 @@ def parser() -> Parser:
     made.add_argument(
         "--normalize", action="store_true", help="divide each log-probability by its tokens, the end counted"
     )
-    made.add_argument(
-        "--batch-tokens",
-        metavar="TOKENS",
-        help="sentences times the longest source of a batch; it changes speed and memory, no score (default: from the "
-        "model)",
-    )
     add_device_option(made)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
@@ -93,7 +87,7 @@ class Request:
     options: argparse.Namespace
     models: "Models"
     sentences: int  # in each of the two files
-    how: "TranslationOptions"  # its batch_tokens, alignment_step, and end_links
+    how: "TranslationOptions"  # its alignment_step and end_links
     alignments: "AlignmentOutputs"
 
 
@@ -156,7 +150,7 @@ def _score(request: Request) -> None:
             translator.scorer,
             translator.vocabularies,
             ((source, target) for source, *targets in lines for target in targets),
-            batch_tokens=request.how.batch_tokens or translator.decoding.batch_tokens,
+            batch_tokens=translator.decoding.batch_tokens,
             alignments=bool(request.alignments),
             alignment_step=request.how.alignment_step,
             end_links=request.how.end_links,
@@ -164,7 +158,7 @@ def _score(request: Request) -> None:
         by_line = zip(*[scores] * len(translations), strict=True)
         with (
             opened_for_writing(options.output) as file,
-            request.alignments.opened(program=PROGRAM) as write_alignments,
+            request.alignments.opened() as write_alignments,
         ):
             for of_line in tqdm(by_line, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
                 log_probability += of_line[0].log_probability

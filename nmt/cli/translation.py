@@ -188,7 +188,7 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
     outputs = AlignmentOutputs(
         **{kind: files.get(kind) for kind in FILES}, plot_alignments=request.alignments.plot_alignments
     )
-    with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
+    with opened_for_writing(files[MAIN]) as file, outputs.opened(first=first) as write_alignments:
         for index, hypotheses in enumerate(translations, first):
             file.write(_written(index, hypotheses, n_best=n_best, scores=request.command.scores).encode("utf-8"))
             file.flush()

@@ -36,7 +36,6 @@ FONTS = (  # the first comes with matplotlib; after it fonts for scripts that it
     *("Arial Unicode MS", "Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic"),
     *("Malgun Gothic", "Nirmala UI", "Leelawadee UI", "WenQuanYi Zen Hei", "IPAGothic", "FreeSans", "Unifont"),
 )
-MISSING = "no installed font has glyphs for some characters; in the pictures boxes stand for them"
 
 Fonts = Sequence[str]  # names of families
 
@@ -67,30 +66,28 @@ def plot_alignment(
     file: IO[bytes],
     *,
     fonts: Fonts,
-) -> bool:
-    """Write the `heat_map` of `weights` (target words, source words) as a PNG; returns whether a glyph is missing."""
+) -> None:
+    """Write the `heat_map` of `weights` (target words, source words) as a PNG."""
     from PIL import Image  # which matplotlib needs
 
-    pixels, is_missing = heat_map(source_words, target_words, weights, fonts=fonts)
-    Image.fromarray(pixels).save(file, "PNG")
-    return is_missing
+    Image.fromarray(heat_map(source_words, target_words, weights, fonts=fonts)).save(file, "PNG")
 
 
 def heat_map(
     source_words: Sequence[str], target_words: Sequence[str], weights: "npt.ArrayLike", *, fonts: Fonts | None
-) -> "tuple[Pixels, bool]":
+) -> "Pixels":
     """`weights` (target words, source words), from 0 to 1, as a picture: white is 0, dark blue is 1.
 
-    Returns the red, green and blue of its pixels, of shape (height, width, 3), and whether a character has no glyph.
-    The source is at the top and the target on the left; without `fonts` neither has labels. Both need words. Long words
-    are cut short, and unprintable characters are omitted or shown as U+FFFD. If there are more words than fit beside
-    the picture, only some are written, evenly spaced.
+    Returns the red, green and blue of its pixels, of shape (height, width, 3). The source is at the top and the target
+    on the left; without `fonts` neither has labels. Both need words. Long words are cut short, unprintable characters
+    are omitted or shown as U+FFFD, and those that no font has as boxes. If there are more words than fit beside the
+    picture, only some are written, evenly spaced.
     """
     shares = np.asarray(weights, dtype=np.float64).clip(0.0, 1.0)
     size = max(1, min(CELL, LONGEST_SIDE // max(shares.shape)))
     step = -(-LABEL_SPACE // size)
     cells = np.stack([np.interp(shares, _SHARES, color) for color in _COLORS], axis=-1).round().astype(np.uint8)
-    (columns, missing), (rows, others) = (_labels(words[::step], fonts) for words in (source_words, target_words))
+    columns, rows = (_labels(words[::step], fonts) for words in (source_words, target_words))
     top, left = (max((image.shape[1] + _GAP for image, _ in labels), default=0) for labels in (columns, rows))
     height, width = (count * size + 1 for count in shares.shape)
     pixels = np.full((top + height, left + width, 3), 255, dtype=np.uint8)
@@ -104,21 +101,17 @@ def heat_map(
     for number, (image, above) in enumerate(columns):
         place = left + round((number + _BASELINE) * size * step) - above
         _darken(pixels, np.rot90(image), top - _GAP - image.shape[1], place)
-    return pixels, missing or others
+    return pixels
 
 
-def _labels(words: Sequence[str], fonts: Fonts | None) -> "tuple[list[tuple[Pixels, int]], bool]":
-    """How dark the pixels of each label are, and how many rows of them are above its baseline; none without `fonts`.
-
-    Also whether a character has no glyph, for which a box stands.
-    """
+def _labels(words: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, int]]":
+    """How dark the pixels of each label are, and how many rows of them are above its baseline; none without `fonts`."""
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            labels = [] if fonts is None else _rendered([shortened(word) for word in words], fonts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of glyphs that are missing
+            return [] if fonts is None else _rendered([shortened(word) for word in words], fonts)
     except (OSError, RuntimeError, ValueError):  # a font that is damaged or gone must not end a training
-        return [], False
-    return labels, any(str(warning.message).startswith("Glyph ") for warning in caught)
+        return []
 
 
 def _rendered(texts: Sequence[str], fonts: Fonts) -> "list[tuple[Pixels, int]]":

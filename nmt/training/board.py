@@ -85,5 +85,5 @@ def _pictures(samples: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:
         yield summary.text(f"translation/{number:0{digits}}", as_markdown(sample))
         if sample.weights is not None and sample.weights.size:
             pieces, weights = sample.target_pieces[:LONGEST], sample.weights[:LONGEST]
-            picture, _ = heat_map(sample.source_pieces, pieces, weights, fonts=fonts)
+            picture = heat_map(sample.source_pieces, pieces, weights, fonts=fonts)
             yield summary.image(f"attention/{number:0{digits}}", picture, dataformats="HWC")

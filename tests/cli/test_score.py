@@ -119,7 +119,7 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     messages = complaints(
         capsys,
         *("--model", "nowhere", "--source", "missing", "--target", "tgt", "--output", "tgt", "--json", "no/folder"),
-        *("--batch-tokens", "0"),
+        *("--end-links", "first"),
     )
     text = "\n".join(messages)
     assert "5 problems" in messages[0]
@@ -127,4 +127,4 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     assert "missing: no such file" in text
     assert "--output tgt: would overwrite --target" in text
     assert "there is no folder no" in text
-    assert "--batch-tokens is 0; allowed: a whole number, at least 1" in text
+    assert "--end-links is 'first'; allowed: last, none, best" in text
