@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import sacrebleu
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.reference_task import positive
@@ -28,6 +26,7 @@ from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.errors import UserError
+from nmt.evaluation.metrics import corpus_scores
 
 
 def translated(
@@ -65,7 +64,7 @@ def measure(
         for precision in runtime
     }
     bleu = {
-        precision: sacrebleu.corpus_bleu([one.text for one in ours], [references], tokenize=options.tokenize).score
+        precision: corpus_scores([one.text for one in ours], references, tokenize=options.tokenize)["bleu"].score
         for precision, ours in runtime.items()
     }
     same = [pair for pair in zip(runtime["float32"], plain, strict=True) if pair[0].text == pair[1].text]
