@@ -130,8 +130,8 @@ def _add_scoring_options(made: Parser) -> None:
     chance.add_argument(
         "--intervals",
         action="store_true",
-        help="show the bootstrap's mean and the half-width of its 95%% range, as where systems are compared, which are "
-        "tested against the first one by sacreBLEU's paired bootstrap, with its seed",
+        help="show the bootstrap's mean and the half-width of its 95%% range; several systems have them anyway, for "
+        "each is tested against the first one by the paired bootstrap of sacreBLEU, with its seed",
     )
     chance.add_argument(
         "--resamples", type=whole_number(40), metavar="N", help="of the bootstrap, at least 40 (default: 1,000)"

@@ -148,10 +148,9 @@ def compare(
     """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
 
     `systems`: the detokenized translations by the name of the system; the first system is the baseline. `metrics`:
-    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`.
-    `tested`: whether each system is tested against the baseline by a bootstrap of so many `resamples`, at least 40.
-    `intervals`: have them without the test, too, which makes them anyway. `runs`: names of systems that are seeds of
-    one, by its name, two or more.
+    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`. `tested`: whether each system is
+    tested against the baseline by a bootstrap of so many `resamples`, at least 40. `intervals`: have them without the
+    test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
     Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
     are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
