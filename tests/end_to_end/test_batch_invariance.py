@@ -2,7 +2,7 @@
 
 In float64 not one of 60 may differ, nor a score by more than 1e-12. In float32, in which products are rounded
 differently for batches of different sizes, and a tie between two translations may fall the other way, at most one line
-of 500 may.
+of 250 may.
 
 The model is trained here, for a minute or two, because ties must be counted on real translations. Set NMT_PROOF_MODEL
 to a model file or run folder to have the proof of that instead, and NMT_PROOF_TEXT to a file of sentences for it, of
@@ -26,9 +26,9 @@ from tests.end_to_end.conftest import settings
 
 pytestmark = pytest.mark.slow
 
-LINES = {"float64": 60, "float32": 500}  # rounding, and with it a tie, is rare; a mistake is not
+LINES = {"float64": 60, "float32": 250}  # rounding, and with it a tie, is rare; a mistake is not
 VARIED = 0.9  # of all lines: so many have translations of their own
-DIFFERENT_IN_FLOAT32 = 0.002  # of all lines, at most
+DIFFERENT_IN_FLOAT32 = 0.004  # of all lines, at most
 TRAINING_PAIRS = 6_000
 
 

@@ -70,12 +70,12 @@ def shared_sentences(made: Path, languages: tuple[str, str]) -> set[str]:
 def test_no_sentence_is_in_two_parts(
     name: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a table and a memory give what two files give."""
+    """And, of one corpus, a table and a memory give what two files give."""
     monkeypatch.setattr("nmt.experiment.training.dry_run", lambda request, log: iter(["time: not measured"]))
     folder, files, languages, pieces = CORPORA[name]
     pairs = list(zip(*(lines_of(shared_data / folder / file) for file in files), strict=True))
     texts = []
-    for number, write in enumerate((as_files, as_table, as_memory)):
+    for number, write in enumerate((as_files, as_table, as_memory) if name == "spelling" else (as_files,)):
         made = tmp_path / f"made{number}"
         options = ["--source-language", languages[0], "--target-language", languages[1], "--output", str(made)]
         assert main([*write(tmp_path, pairs, languages), *options]) == 0
@@ -84,4 +84,4 @@ def test_no_sentence_is_in_two_parts(
             {path.name: path.read_bytes() for path in made.iterdir() if path.name not in ("my.yaml", "report.txt")}
         )
         assert load_config(made / "my.yaml", families=FAMILIES).subwords.type == pieces
-    assert texts[0] == texts[1] == texts[2]
+    assert all(text == texts[0] for text in texts)
