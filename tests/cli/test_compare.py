@@ -166,16 +166,6 @@ def test_models_with_names_are_compared(
 
 
 @pytest.mark.usefixtures("files")
-def test_runs_that_translate(loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]) -> None:
-    Path("run").mkdir()
-    Path("run/best.safetensors").write_bytes(Path("m1").read_bytes())
-    result = numbers(capsys, "--runs", "m1.safetensors", "m2.safetensors", "odd", *TRANSLATED, "--metrics", "bleu")
-    assert [names for names, _ in loaded] == [["m1.safetensors"], ["m2.safetensors"]]
-    assert result["runs"][0]["members"] == ["m1.safetensors", "m2.safetensors", "odd"]
-    assert "--runs needs --source FILE" in fails(capsys, "--runs", "run", "odd", "--reference", "ref")
-
-
-@pytest.mark.usefixtures("files")
 def test_what_a_model_cannot_do_is_noticed_before_another_translates(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

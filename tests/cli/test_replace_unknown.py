@@ -53,20 +53,6 @@ def test_unknown_words_come_from_the_source_line(model: Path, source: Path) -> N
         assert set(brought) <= set(line.split())  # with their capitals, though the model is lowercased
 
 
-def test_a_dictionary(model: Path, source: Path, tmp_path: Path) -> None:
-    dictionary = tmp_path / "words.tsv"
-    words = sorted({word for line in LINES for word in line.split()})
-    dictionary.write_text("".join(f"{word}\tELSE{number}\n" for number, word in enumerate(words)), encoding="utf-8")
-    copied = translated(model, source, "--replace-unknown")
-    entries = translated(model, source, "--replace-unknown", "--dictionary", dictionary)
-    plain = translated(model, source)
-    for before, copy, entry in zip(plain, copied, entries, strict=True):
-        kept = [word for word in before.split() if word != "⁇"]
-        expected = [word if word in kept else f"ELSE{words.index(word)}" for word in copy.split()]
-        assert entry.split() == expected
-    assert sum("ELSE" in line for line in entries) >= 2
-
-
 def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
     expected = translated(model, source, "--replace-unknown")
     later = translated(model, source, "--replace-unknown", "--alignment-step", "next")

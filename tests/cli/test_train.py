@@ -101,13 +101,6 @@ def board(output: Path) -> EventAccumulator:
     return everything
 
 
-def test_a_linear_schedule_falls_to_the_end_of_the_run(tiny: Path, tmp_path: Path, train: Train) -> None:
-    """Three updates: the rate of the first is the whole one, and that of the last a third of it."""
-    assert train(tiny, tmp_path / "run", *FEW, "training.schedule.name=linear", "training.log_every=1") == 0
-    rates = [record["learning_rate"] for record in records(tmp_path / "run") if record["split"] == "train"]
-    assert rates == pytest.approx([0.02 * (3 - done) / 3 for done in range(3)])
-
-
 def test_tensorboard_shows_the_same_sentences_at_each_validation(trained: Path, corpus: Path) -> None:
     """Of 12 sentences every third; with the attention of each translation."""
     events = board(trained)
@@ -172,17 +165,6 @@ def test_the_model_holds_the_configuration_and_its_history(trained: Path) -> Non
         model.training["validation"]["loss"]
         == [line for line in records(trained) if line["split"] == "valid"][-1]["loss"]
     )
-
-
-@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 1, [1, 2, 3])])  # 2: the last before the end
-def test_checkpoints_that_are_kept(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, best: int, last: int, kept: list[int]
-) -> None:
-    scripted_losses(monkeypatch, 1.0, 2.0, 3.0)  # the first is the best
-    output = tmp_path / "run"
-    assert train(tiny, output, *FEW, f"training.keep_best={best}", f"training.keep_last={last}") == 0
-    assert [int(path.stem[len("update-") :]) for path in sorted((output / "checkpoints").iterdir())] == kept
-    assert load_model(output).training["updates"] == 1
 
 
 def scripted_losses(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:

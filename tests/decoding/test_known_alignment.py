@@ -6,7 +6,6 @@ import pytest
 
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
-from nmt.models.decoders import DECODERS as TYPES
 from tests.known_model import DECODERS, save_known_model
 from tests.translating import translate
 
@@ -19,31 +18,6 @@ LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]  # two words change pla
 def translator(request: pytest.FixtureRequest, tmp_path: Path) -> Translator:
     save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
     return Translator.load(tmp_path / "model")
-
-
-def test_every_type_of_decoder_is_here() -> None:
-    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_translation_has_the_alignment_that_made_it(translator: Translator, beam_size: int) -> None:
-    lines = ["", " ".join(SOURCE), "  ".join(SOURCE)]
-    blank, (best, *_), (wider, *_) = translator.translate(lines, beam_size=beam_size, alignments=True)
-    assert best.text == " ".join(TARGET)
-    assert best.alignment == LINKS
-    assert wider.alignment == LINKS
-    assert blank[0].alignment == []
-    assert best.soft_alignment is not None
-    assert best.soft_alignment.source_words == SOURCE
-    assert best.soft_alignment.target_words == TARGET
-    weights = best.soft_alignment.weights
-    assert weights.shape == (len(TARGET), len(SOURCE) + 1)
-    assert weights.sum(axis=1).tolist() == pytest.approx([1.0] * len(TARGET))
-    for source, target in LINKS:
-        assert weights[target, source] > 0.99
-    (plain,) = next(translator.translate(lines[1:2], beam_size=beam_size))
-    assert (plain.alignment, plain.soft_alignment) == (None, None)
-    assert plain[:3] == best[:3]
 
 
 def test_forced_decoding_finds_the_same(translator: Translator) -> None:
