@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding import forced
 from nmt.decoding.engines import ENSEMBLES
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
@@ -145,12 +144,8 @@ def _id(subwords: Subwords, piece: str) -> int:
     return subwords.pieces(range(subwords.size)).index(piece)
 
 
-@pytest.mark.parametrize("largest_area", [250_000, 0], ids=["at once", "step by step"])
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
-def test_the_score_of_a_translation_is_that_of_forced_decoding(
-    vocabularies, ensemble, largest_area, monkeypatch
-) -> None:
-    monkeypatch.setattr(forced, "LARGEST_AREA", largest_area)
+def test_the_score_of_a_translation_is_that_of_forced_decoding(vocabularies, ensemble) -> None:
     models = [
         of_size(vocabularies, "bahdanau"),
         of_size(vocabularies, "luong", score="general"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -115,8 +116,10 @@ MORE_OR_FEWER = {  # beginnings whose words are not those that their pieces spel
 }
 
 
-@pytest.mark.parametrize("replaced", [None, dict.fromkeys(" ".join(TEXT).split(), "this or that")])
-@pytest.mark.parametrize("beginning", MORE_OR_FEWER)
+@pytest.mark.parametrize(
+    ("beginning", "replaced"),
+    list(zip(MORE_OR_FEWER, cycle([None, dict.fromkeys(" ".join(TEXT).split(), "this or that")]))),
+)
 def test_words_that_are_more_or_fewer_as_they_were_given(forgetful, text, beginning, replaced) -> None:
     """They stand in the text, with alignments and without; rows and links are of these words."""
     options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.4, "replace_unknown": replaced}
