@@ -6,6 +6,7 @@ share the work.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
@@ -155,16 +156,16 @@ class Translator:
             with collected(problems):
                 loaded.append(_load(one))
         refuse(problems)
-        first = loaded[0]
-        for other in loaded:
-            problems += _differences(first, other)
-        refuse(problems)
-        check_ensemble(ensemble, len(loaded))
-        listed = None
-        if shortlist is not None:
-            from nmt.decoding.shortlist import load_shortlist
+        first, listed = loaded[0], None
+        with _undamaged(loaded):
+            for other in loaded:
+                problems += _differences(first, other)
+            refuse(problems)
+            if shortlist is not None:
+                from nmt.decoding.shortlist import load_shortlist
 
-            listed = load_shortlist(Path(shortlist), first.vocabularies)
+                listed = load_shortlist(Path(shortlist), first.vocabularies)
+        check_ensemble(ensemble, len(loaded))
         files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.file.digest for one in loaded), None if listed is None else listed.digest],
@@ -439,6 +440,17 @@ def _load(path: Path) -> _Loaded:
     except (KeyError, ValueError, RecursionError, UserError) as error:
         load_model(path, export=True)  # which says it better, if the file is damaged
         raise _unfit(path, error) from error
+
+
+@contextmanager
+def _undamaged(loaded: Sequence[_Loaded]) -> Iterator[None]:
+    """What does not fit may come from a damaged file, of which only the head was read: then this is what is said."""
+    try:
+        yield
+    except UserError:
+        for one in loaded:
+            load_model(one.path, export=True)
+        raise
 
 
 def _unfit(path: Path, error: Exception) -> UserError:
