@@ -5,7 +5,7 @@ back and forth.
 """
 
 import json
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -33,12 +33,15 @@ def test_every_member_of_both_families_takes_part() -> None:
 
 @pytest.mark.parametrize(
     ("attention", "decoder", "split"),
-    [(*pair, split) for pair, split in zip(product(ATTENTIONS, DECODERS), cycle([False, True]))],
+    [
+        *(("global", decoder, split) for decoder, split in zip(DECODERS, cycle([False, True]))),
+        *((attention, "luong", attention == "local-p") for attention in ATTENTIONS if attention != "global"),
+    ],
 )
 def test_the_alignment_is_the_one_it_was_made_with(
     attention: str, decoder: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of words, or of words that are `split` into pieces, in turn."""
+    """Of words, or of words that are `split` into pieces."""
     monkeypatch.chdir(tmp_path)
     (source, target), links = (LETTERS, LETTER_LINKS) if split else (WORDS, LINKS)
     save_known_model(Path("model"), source, target, links, decoder=decoder, attention=attention, split=split)
