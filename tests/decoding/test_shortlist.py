@@ -170,7 +170,7 @@ def test_phrases_do_not_ask_what_the_neighbors_may_write(vocabularies: Vocabular
         assert_equal(together[:1], list(translate(translator, lines[:1], constraints=[word], **options)))
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ["n-best", "sampling", "prefixes", "constraints"])
 def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, small: Shortlist) -> None:
     translator = Translator(models("bahdanau"), vocabularies, shortlist=small)
     options = OPTIONS[name]

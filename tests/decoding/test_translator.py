@@ -241,7 +241,7 @@ HARD = {
     "suppress_unknown": True,
     "protect": [],
 }
-BEAMS = [{"beam_size": 1}, {"beam_size": 5, "n_best": 5}, {"beam_size": 6, "n_best": 3, "diversity": 2.0}]
+BEAMS = [{"beam_size": 5, "n_best": 5}, {"beam_size": 6, "n_best": 3, "diversity": 2.0}]
 
 
 @pytest.mark.parametrize("options", [*BEAMS, {"sampling": SamplingConfig(top_k=1), "n_best": 3}], ids=str)
