@@ -26,7 +26,7 @@ from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.errors import UserError
-from nmt.evaluation.metrics import corpus_scores
+from nmt.evaluation.metrics import check_tokenizer, corpus_scores
 
 
 def translated(
@@ -95,7 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     def body() -> None:
+        check_tokenizer(options.tokenize)
         lines, references = list(read_lines(options.source)), list(read_lines(options.reference))
+        if not lines or len(lines) != len(references):
+            raise UserError(
+                f"--source has {len(lines)} lines, --reference {len(references)}: give the same number, at least one"
+            )
         differences = []
         for model in options.model:
             figures = measure(model, lines, references, options)

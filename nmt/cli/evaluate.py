@@ -304,7 +304,8 @@ def _evaluate(request: Request) -> None:
     write_report(request.command.json, table(comparison), json_object(comparison, **how))
     if request.command.report is not None:
         step = "this" if request.how is None else request.how.alignment_step
-        write_page(request.command, comparison, **how, translators=translators, alignment_step=step)
+        shown = {"translators": translators, "alignment_step": step, "training_text": request.command.training_text}
+        write_page(request.command.report, comparison, **how, **shown)
 
 
 def _loaded(request: Request) -> dict[str, "Translator"]:

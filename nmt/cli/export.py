@@ -43,7 +43,7 @@ def parser() -> Parser:
         "--precision",
         choices=EXPORTED_IN,
         metavar="NAME",
-        help=f"what products are rounded to: {' or '.join(EXPORTED_IN)}; int8 is smaller and faster, and changes a "
+        help=f"what products are computed in: {' or '.join(EXPORTED_IN)}; int8 is smaller and faster, and changes a "
         f"translation here and there (default: {EXPORTED_IN[0]}, with --web int8)",
     )
     return made

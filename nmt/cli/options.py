@@ -68,7 +68,7 @@ def add_precision_option(group: argparse._ActionsContainer) -> None:
         "--precision",
         choices=PRECISIONS,
         metavar="NAME",
-        help=f"what products are rounded to: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
+        help=f"what products are computed in: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
         f"faster, and changes a translation here and there (default: that of an export, or {PRECISIONS[0]})",
     )
 
@@ -142,8 +142,8 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
         "--dictionary",
         type=Path,
         metavar="FILE",
-        help="for --replace-unknown: lines of a word, a tab, and its translation; of several for a word the first "
-        "counts",
+        help="for --replace-unknown: lines of a word, a tab or a space, and its translation; of several for a word the "
+        "first counts",
     )
 
 

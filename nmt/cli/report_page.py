@@ -3,8 +3,8 @@
 Wiring only. NumPy and Jinja2 are imported when the page is written: everyday scores need not wait for them.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -26,16 +26,20 @@ Pair = tuple[str, str]  # a line of the source, and its translation
 
 @enough_memory(MEMORY)
 def write_page(
-    options: argparse.Namespace,
+    path: str,
     comparison: Comparison,
     *,
     tokenize: str,
     lowercase: bool,
     translators: Mapping[str, "Translator"],
     alignment_step: AlignmentStep,
+    training_text: Path | None,
 ) -> None:
-    """Write the page that the options of the command ask for. `translators`: by system, the model whose attention is
-    shown."""
+    """Write the page of a comparison.
+
+    `translators`: by system, the model whose attention is shown. `training_text`: the text whose rare words are looked
+    at.
+    """
     from nmt.evaluation.page.contents import contents
     from nmt.evaluation.page.render import page
 
@@ -51,9 +55,9 @@ def write_page(
         tokenize=tokenize,
         lowercase=lowercase,
         attention=attention,
-        training=None if options.training_text is None else read_lines(options.training_text),
+        training=None if training_text is None else read_lines(training_text),
     )
-    write_text(options.report, page(made))
+    write_text(path, page(made))
 
 
 def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentStep, most: int) -> list[str | None]:

@@ -57,7 +57,8 @@ def _idle(config: Config, problems: Problems) -> None:
         section = _at(config, place)
         is_there = name in getattr(type(section), "model_fields", {})
         if is_there and _at(config, other) == value and changed(section, name):
-            message = f"{in_words(getattr(section, name))} has no effect with {other}: {in_words(value)}; remove it"
+            without = f"has no effect with {other}: {in_words(value)}"
+            message = f"{in_words(getattr(section, name))} {without}; remove it, or change {other}"
             problems.append(problem_at(key, message))
 
 
@@ -173,6 +174,8 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
     if embeddings is None:
         return
     source, target = embeddings.source, embeddings.target
+    if source is None and target is None:
+        problems.append(problem_at("model.embeddings", "names no file; give source, target, or both, or leave it out"))
     if tie == "all" and source is not None and target is not None and source != target:
         message = f"contradicts source: {source}, for with tie_embeddings: all both are one; give one of the two"
         problems.append(problem_at("model.embeddings.target", message))
@@ -201,7 +204,13 @@ def _length_of_training(config: Config, problems: Problems) -> None:
 
 def _plateau(config: Config, problems: Problems) -> None:
     schedule, stopping = config.training.schedule, config.training.early_stopping
-    if not isinstance(schedule, PlateauSchedule) or stopping is None or stopping.metric != schedule.metric:
+    if not isinstance(schedule, PlateauSchedule):
+        return
+    minimum, rate = schedule.minimum_learning_rate, config.training.optimizer.learning_rate
+    if minimum >= rate:
+        message = f"{minimum} is not below training.optimizer.learning_rate: {rate}, so the rate would never be cut"
+        problems.append(problem_at("training.schedule.minimum_learning_rate", message))
+    if stopping is None or stopping.metric != schedule.metric:
         return
     if stopping.patience < schedule.patience + 2:  # the validation that cuts the rate, and one with the new rate
         default = "" if "patience" in stopping.model_fields_set else ", its default,"

@@ -89,7 +89,7 @@ def _replace(graph: GraphProto, node: NodeProto, matrix: Array) -> None:
 
 
 def _with_half(node: NodeProto, weights: Mapping[str, TensorProto], reads: Mapping[str, int]) -> Iterator[NodeProto]:
-    """The node; one that alone reads rows of a weight has them from float16, where no value is beyond it."""
+    """The node; if it is the only reader of an embedding whose values fit in float16, it reads that, and casts."""
     yield node
     weight = weights.get(node.input[0]) if node.op_type == "Gather" and reads[node.input[0]] == 1 else None
     if weight is None or weight.data_type != TensorProto.FLOAT:

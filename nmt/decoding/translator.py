@@ -157,14 +157,16 @@ class Translator:
                 loaded.append(_load(one))
         refuse(problems)
         first, listed = loaded[0], None
+        if shortlist is not None:
+            from nmt.decoding.shortlist import read_shortlist
+
+            listed = read_shortlist(Path(shortlist))
         with _undamaged(loaded):
             for other in loaded:
                 problems += _differences(first, other)
             refuse(problems)
-            if shortlist is not None:
-                from nmt.decoding.shortlist import load_shortlist
-
-                listed = load_shortlist(Path(shortlist), first.vocabularies)
+            if listed is not None:
+                listed.check(first.vocabularies, name=str(shortlist))
         check_ensemble(ensemble, len(loaded))
         files = _Files(
             [one.path.absolute() for one in loaded],
@@ -444,7 +446,7 @@ def _load(path: Path) -> _Loaded:
 
 @contextmanager
 def _undamaged(loaded: Sequence[_Loaded]) -> Iterator[None]:
-    """What does not fit may come from a damaged file, of which only the head was read: then this is what is said."""
+    """What does not fit may come from a damaged file, of which only the head was read: then the damage is reported."""
     try:
         yield
     except UserError:

@@ -80,8 +80,8 @@ def heat_map(
 
     Returns the red, green and blue of its pixels, of shape (height, width, 3). The source is at the top and the target
     on the left; without `fonts` neither has labels. Both need words. Long words are cut short, unprintable characters
-    are omitted or shown as U+FFFD, and those that no font has as boxes. If there are more words than fit beside the
-    picture, only some are written, evenly spaced.
+    are omitted or shown as U+FFFD, and characters that no font has are drawn as boxes. If there are more words than fit
+    beside the picture, only some are written, evenly spaced.
     """
     shares = np.asarray(weights, dtype=np.float64).clip(0.0, 1.0)
     size = max(1, min(CELL, LONGEST_SIDE // max(shares.shape)))

@@ -72,9 +72,9 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     told = refused(capsys, translate.main, *arguments, "--replace-unknown", "--dictionary", dictionary)
     assert told[:2] == [
         "nmt-translate: 2 problems:",
-        f"  - {dictionary}, line 2: 1 column; expected a term, a tab, and its translation",
+        f"  - {dictionary}, line 2: 'Katze'; expected a word, a tab, and its translation",
     ]
-    assert told[2].startswith(f"  - {dictionary}, line 3: 3 columns; expected a term, a tab, and its translation (or a")
+    assert told[2].startswith(f"  - {dictionary}, line 3: 'Maus\\tmouse\\t2'; expected a word, a tab")
     (message,) = refused(
         capsys, translate.main, *arguments, "--dictionary", source, "--replace-unknown", "--output", source
     )[-1:]

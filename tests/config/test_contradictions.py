@@ -94,6 +94,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),
         # pretrained vectors
         (
+            "model: {embeddings: {freeze: true}}",
+            "model.embeddings",
+            "names no file; give source, target, or both, or leave it out",
+        ),
+        (
             "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
             "model.embeddings.target",
             "contradicts source: ",
@@ -148,6 +153,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             training("kernels: plain, precision: auto"),
             "training.precision",
             "'auto' has no effect with training.ker",
+        ),
+        (
+            training("schedule: {name: plateau, minimum_learning_rate: 0.1}, optimizer: {learning_rate: 0.1}"),
+            "training.schedule.minimum_learning_rate",
+            "0.1 is not below training.optimizer.learning_rate: 0.1, so the rate would never be cut",
         ),
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0, stop_below_minimum: true}"),

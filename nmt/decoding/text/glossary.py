@@ -2,7 +2,8 @@
 
 A glossary is a table of terms and their translations, separated by tabs or as CSV. A term is found as whole words, of
 several that begin at a word the longest, and its translation takes the place of the words that are aligned with it
-(see `marks`). It knows text; it knows no subwords and no models.
+(see `marks`). A dictionary has the translations of words that the vocabulary lacks (see `unknown_words`). It knows
+text; it knows no subwords and no models.
 """
 
 import csv
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import regex
 
-from nmt.data.corpus import LONGEST_LINE, read_lines
+from nmt.data.corpus import LONGEST_LINE, excerpt, read_lines
 from nmt.data.words import WORD_OR_SIGN
 from nmt.decoding.text.languages import CODE, code_of
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
@@ -117,16 +118,19 @@ class Dictionary(dict[str, str]):
 
 
 def read_dictionary(path: Path) -> Dictionary:
-    """The translations of words in a file like that of a glossary, as they stand there; of several the first counts.
+    """The translations of words: on each line a word, a tab or spaces, and its translation, which has several words
+    only behind a tab; of several translations the first counts.
 
-    Raises UserError with a message for each row that is no entry.
+    Raises UserError with a message for each line that is no entry.
     """
     problems: list[str] = []
     dictionary = Dictionary()
-    for name, word, translation in _terms(path, (None, None), problems):
-        if not (word and translation):
-            problems.append(f"{name}: {word!r} is to be {translation!r}; expected words on both sides")
-        dictionary.setdefault(word, translation)
+    for number, line in enumerate(read_lines(path), 1):
+        cells = [cell.strip() for cell in line.split("\t")] if "\t" in line else line.split()
+        if len(cells) == 2 and all(cells) and len(cells[0].split()) == 1:
+            dictionary.setdefault(cells[0], cells[1])
+        elif cells:
+            problems.append(f"{path}, line {number}: {excerpt(line)}; expected a word, a tab, and its translation")
     refuse_lines(path, problems)
     if not dictionary:
         raise UserError(f"{path}: has no words; expected lines with a word, a tab, and its translation")

@@ -1,5 +1,6 @@
 """Which terms occur in a text, and which files are glossaries."""
 
+import re
 import time
 from pathlib import Path
 
@@ -223,10 +224,20 @@ def test_many_terms(tmp_path: Path) -> None:
 
 
 def test_a_dictionary_has_words_as_they_stand(tmp_path: Path) -> None:
+    """Separated by spaces too, as in the dictionaries of Luong, Pham & Manning."""
     path = tmp_path / "words"
-    path.write_text("\ufeffO'Neil\tO'Neil \n\nNeujahr\tNew Year\nBank\tbank\nBank\tbench\n", encoding="utf-8")
-    assert read_dictionary(path) == {"O'Neil": "O'Neil", "Neujahr": "New Year", "Bank": "bank"}
-    for text, message in (("\n", "has no words; expected lines with"), ("Hund\t\n", r"line 1: 'Hund' is to be ''")):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(UserError, match=message):
-            read_dictionary(path)
+    path.write_text("\ufeffO'Neil\tO'Neil \n\nNeujahr\tNew Year\nBank bank\nBank\tbench\n#\tnumber\n", encoding="utf-8")
+    assert read_dictionary(path) == {"O'Neil": "O'Neil", "Neujahr": "New Year", "Bank": "bank", "#": "number"}
+
+
+@pytest.mark.parametrize(
+    "line", ["Hund\t", "\tdog", "Hund", "Hund dog 0.5", "Hund\tdog\tde\ten", "guten Morgen\tgood morning"]
+)
+def test_a_line_that_is_no_entry_of_a_dictionary(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "words"
+    path.write_text(f"Katze\tcat\n{line}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=rf"words, line 2: {re.escape(repr(line))}; expected a word, a tab, and its tr"):
+        read_dictionary(path)
+    path.write_text("\n", encoding="utf-8")
+    with pytest.raises(UserError, match="has no words; expected lines with"):
+        read_dictionary(path)
