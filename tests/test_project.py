@@ -1,4 +1,4 @@
-"""What others join by says the same as the project: workflow, hooks, citation, forms, and the versions of linters."""
+"""What others join by says the same as the project: workflow, hooks, citation, and the versions of linters."""
 
 import re
 from typing import Any

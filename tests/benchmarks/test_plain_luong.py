@@ -1,4 +1,4 @@
-"""The second opinion on training: with the same weights it has our loss and gradients, and as a program it learns."""
+"""The second opinion on training: with the same weights it has our loss and gradients."""
 
 import ast
 import sys

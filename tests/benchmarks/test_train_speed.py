@@ -1,4 +1,4 @@
-"""The benchmark of training: what its line says, what its variants are, and how a rival is run in turn."""
+"""The benchmark of training: what its line says, and what its variants are."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A trained model in a user's hands: hostile text, pipes, one file taken elsewhere, damage; in processes of their own,
-most of them forked."""
+"""A trained model in a user's hands: hostile text, pipes, one file taken elsewhere; in processes of their own, most of
+them forked."""
 
 import json
 import shutil

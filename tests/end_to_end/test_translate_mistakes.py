@@ -1,8 +1,8 @@
 """What stops nmt-translate: one clear message, the right exit code, no traceback, no half line.
 
 Exit code 2: something given was wrong, or cannot be written; 1: the reader of the output has gone. What the options
-say about themselves, one by one, is in tests/cli/test_translate.py; damaged models in test_translate_and_evaluate.py.
-Where it is the process that matters, it is one of its own.
+say about themselves, one by one, is in tests/cli/test_translate.py; damaged models in
+tests/models/test_model_file.py. Where it is the process that matters, it is one of its own.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tables and JSON show the figures unchanged, in 80 columns, and say in words what they mean."""
+"""Tables show the figures unchanged, as JSON does of one system, in 80 columns, and say in words what they mean."""
 
 from collections.abc import Mapping
 from dataclasses import replace
