@@ -6,6 +6,7 @@ import pytest
 
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
+from nmt.models.decoders import DECODERS as TYPES
 from tests.known_model import DECODERS, save_known_model
 from tests.translating import translate
 
@@ -18,6 +19,10 @@ LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]  # two words change pla
 def translator(request: pytest.FixtureRequest, tmp_path: Path) -> Translator:
     save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
     return Translator.load(tmp_path / "model")
+
+
+def test_every_type_of_decoder_is_here() -> None:
+    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
 
 
 def test_forced_decoding_finds_the_same(translator: Translator) -> None:

@@ -24,7 +24,8 @@ SETTINGS: Changes = {
     "attention": {"size": 11},
     "decoder": {"type": "luong", "hidden_size": 7, "output_size": 16},
 }
-# What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
+# GLOBAL_ONLY and NEVER are said a second time on purpose: test_refusals.py compares them with what the loader refuses,
+# except for orders.
 SAME_SIZE = {"dot", "scaled_dot", "cosine"}
 GLOBAL_ONLY = {"location", "fixed", "none"}
 NEVER = {("conditional_gru", "none"), ("paper", "none"), ("paper", "fixed")}  # a decoder or its order

@@ -16,6 +16,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from tests.models.conftest import GLOBAL_ONLY, NEVER
 
 FILE = """
 name: toy
@@ -57,12 +58,10 @@ def mentions(messages: list[str], *parts: str) -> bool:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -> None:
-    """With every decoder and scope: these three are global only, and none is not for conditional_gru."""
+    """With every decoder and scope, and Bahdanau's decoder in the order that it has by default."""
     encoder = ONE_WAY.get(score, "")
     for decoder, scope in product(DECODERS, SCOPES):
-        refused = (score in ("location", "fixed", "none") and scope != "global") + (
-            (decoder, score) == ("conditional_gru", "none")
-        )
+        refused = (score in GLOBAL_ONLY and scope != "global") + ((decoder, score) in NEVER)
         attention = f"attention: {{score: {score}, scope: {scope}}}"
         messages = refusals(f"{encoder}{attention}, decoder: {{type: {decoder}, {MEAN}}}")
         assert len(messages) == refused, (decoder, score, scope, messages)

@@ -1,0 +1,24 @@
+"""Every benchmark starts as the documents start it: as a file, from any folder, or as a module of the repository."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+PROGRAMS = [path for path in BENCHMARKS if "parse_args(" in path.read_text(encoding="utf-8")]
+MODULES = ("attention_table", "predicted_positions", "serve_load")  # with python -m
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_its_help(path: Path, tmp_path: Path) -> None:
+    as_module = path.stem in MODULES
+    command = ["-m", f"benchmarks.{path.stem}"] if as_module else [str(path)]
+    finished = subprocess.run(
+        [sys.executable, *command, "--help"], cwd=ROOT if as_module else tmp_path, capture_output=True, check=False
+    )
+    assert finished.stdout.startswith(b"usage: "), finished.stderr.decode()
