@@ -1,6 +1,6 @@
 """A corpus of 40 pairs and a recipe that trains on it in no time, for the benchmarks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,6 @@ def tiny_config(tiny_corpus: Path) -> Path:
     path = tiny_corpus / "tiny.yaml"
     path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a benchmark says when its options are wrong: `refused(main, arguments)`."""
-
-    def message(main: Callable[[Sequence[str]], object], arguments: Sequence[str]) -> str:
-        with pytest.raises(SystemExit) as error:
-            main(arguments)
-        assert error.value.code == 2
-        return capsys.readouterr().err
-
-    return message
 
 
 @pytest.fixture

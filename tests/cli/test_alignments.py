@@ -16,7 +16,6 @@ TARGET = ["heute", "liest", "sie", "alte", "Bücher", "."]
 LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]
 PHARAOH = "0-0 2-1 1-2 4-3 5-4 6-5"
 Capture = pytest.CaptureFixture[str]
-Program = Callable[[list[str]], int]
 
 
 @pytest.fixture

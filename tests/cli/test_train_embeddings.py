@@ -24,8 +24,8 @@ def vectors(folder: Path, *words: str, size: int = 7, name: str = "vectors.vec")
     return path
 
 
-def rows(model: ModelFile, table: str, *pieces: str, serialized: bytes | None = None) -> torch.Tensor:
-    subwords = Subwords(serialized or model.source_subwords)
+def rows(model: ModelFile, table: str, *pieces: str) -> torch.Tensor:
+    subwords = Subwords(model.source_subwords)
     ids = {piece: number for number, piece in enumerate(subwords.pieces(range(subwords.size)))}
     return model.weights[table][[ids[piece] for piece in pieces]]
 

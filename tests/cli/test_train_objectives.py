@@ -16,7 +16,6 @@ from tests.cli.conftest import stop_at_update
 from tests.end_to_end.conftest import assert_same
 
 Train = Callable[..., int]
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from nmt.data.subwords import Subwords
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
-ROOT = Path(__file__).resolve().parents[2]
 LINES = [
     "a small dog runs along the sandy beach",
     "two young men are walking along the small river",

@@ -9,10 +9,6 @@ from nmt.ops.recurrence import GRU, LSTM
 ROWS, INPUT, SIZE = 2, 3, 5
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
 def test_gru_by_hand() -> None:
     """r = σ(0) = 0.5, z = σ(0) = 0.5, n = tanh(0 + 0.5 · 2) = tanh(1), h' = 0.5 tanh(1) + 0.5 · 4."""
     (new,) = GRU.step(torch.zeros(1, 3), torch.tensor([[0.0, 0.0, 2.0]]), torch.tensor([[4.0]]))

@@ -23,11 +23,10 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """Requests may be made from several threads at once; `address` is where they come from."""
+    """Requests may be made from several threads at once."""
 
-    def __init__(self, app: Any, *, address: str = "192.0.2.1") -> None:
+    def __init__(self, app: Any) -> None:
         self._app = app
-        self._address = address
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answer:
         return self.request("GET", path, headers=headers)
@@ -75,7 +74,7 @@ class Client:
             "root_path": "",
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in {"host": "test", **(headers or {})}.items()],
-            "client": (self._address, 50000),
+            "client": ("192.0.2.1", 50000),
             "server": ("test", 80),
         }
         messages: list[dict[str, Any]] = []

@@ -145,11 +145,9 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(name: str) -> Non
 # --------------------------------------------------------------------------------------------------- one rule at a time
 
 
-def forbidden(
-    rule: Rule, written: list[Words], *, vocabulary: int = 8, sentences: list[int] | None = None
-) -> list[Words]:
+def forbidden(rule: Rule, written: list[Words], *, sentences: list[int] | None = None) -> list[Words]:
     """The tokens that the rule forbids to follow each row of `written`."""
-    log_probabilities = np.zeros((len(written), vocabulary))
+    log_probabilities = np.zeros((len(written), 8))
     places = np.array(sentences or [0] * len(written))
     rule.forbid(log_probabilities, np.array(written, dtype=np.int64), places)
     assert not np.isnan(log_probabilities).any()

@@ -19,7 +19,7 @@ from tests.serving.browser import CHROMIUM, DRIVER, Browser
 
 pytestmark = pytest.mark.skipif(None in (CHROMIUM, DRIVER), reason="needs chromium and chromedriver")
 
-DOWN, RIGHT, LEFT, ENTER, ESCAPE = "\ue015", "\ue014", "\ue012", "\ue007", "\ue00c"
+RIGHT, LEFT, ENTER, ESCAPE = "\ue014", "\ue012", "\ue007", "\ue00c"
 LINES = "return [...document.querySelectorAll('#list .sentence')].map((one) => Number(one.dataset.line))"
 SAID = "return document.querySelector('#said').textContent"
 COUNT = "return document.querySelector('#count').textContent"
