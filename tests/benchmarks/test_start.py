@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import ROOT
 
-BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
-PROGRAMS = [path for path in BENCHMARKS if "parse_args(" in path.read_text(encoding="utf-8")]
+BENCHMARKS = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "benchmarks").glob("*.py"))}
+PROGRAMS = [path for path, text in BENCHMARKS.items() if "ArgumentParser(" in text and "__main__" in text]
 MODULES = ("attention_table", "predicted_positions", "serve_load")  # with python -m
 
 
