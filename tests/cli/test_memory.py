@@ -51,14 +51,14 @@ def most(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     return set_limit
 
 
-MODEL = ["--model", "model", "--batch-tokens", "1000000000"]
+MODEL, LARGE = ["--model", "model"], ["--batch-tokens", "1000000000"]
 COMMANDS: dict[str, tuple[Callable[[list[str]], int], list[str]]] = {
     "nmt-translate": (
         translate.main,
-        ["--input", "text", "--output", "out", "--scores", "--alignments", "links", "--replace-unknown"],
+        [*LARGE, "--input", "text", "--output", "out", "--scores", "--alignments", "links", "--replace-unknown"],
     ),
     "nmt-score": (score.main, ["--source", "text", "--target", "other", "--output", "out"]),
-    "nmt-eval": (evaluate.main, ["--source", "text", "--reference", "other", "--output", "out"]),
+    "nmt-eval": (evaluate.main, [*LARGE, "--source", "text", "--reference", "other", "--output", "out"]),
 }
 
 
