@@ -103,7 +103,7 @@ def train_shortlist(
     pairs. Of equal ones the smaller id is preferred. `sampling`: that of the model's training, from which the model
     writes words in other pieces too; each pair is then learned a second time, the target cut at random. The source of a
     translation is never cut so. Pairs that are blank on a side, or have more than LONGEST pieces, are left out. Raises
-    UserError where no other is there.
+    UserError if none is left.
     """
     from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 
