@@ -29,21 +29,21 @@ from nmt.errors import UserError
 from nmt.evaluation.metrics import check_tokenizer, corpus_scores
 
 
-def translated(
-    model: Path, lines: Sequence[str], options: TranslationOptions, *, precision: str = "float32", plain: bool = False
-) -> list[Translation]:
-    """The best translations, all together; `plain`: by PyTorch. Raises UserError where ONNX Runtime has no part."""
+def engine(model: Path, precision: str) -> Translator:
+    """The model in ONNX Runtime. Raises UserError where that does not compute it."""
     translator = Translator.load(model, precision=precision)
     if not isinstance(translator.scorer, RuntimeScorer):
         raise UserError(f"{model}: ONNX Runtime does not compute this model")
-    if plain:
-        _ = translator.models  # from here on they compute
+    return translator
+
+
+def together(translator: Translator, lines: Sequence[str], options: TranslationOptions) -> list[Translation]:
+    """The best translation of each line."""
     return [best for best, *_ in translator.translate(lines, options)]
 
 
-def alone(model: Path, lines: Sequence[str], options: TranslationOptions, precision: str) -> list[Translation]:
+def alone(translator: Translator, lines: Sequence[str], options: TranslationOptions) -> list[Translation]:
     """The same, one line after the other."""
-    translator = Translator.load(model, precision=precision)
     return [best for line in lines for best, *_ in translator.translate([line], options)]
 
 
@@ -56,13 +56,15 @@ def measure(
 ) -> dict[str, Any]:
     """One model's figures."""
     asked = TranslationOptions(beam_size=options.beam, alignments=True)
-    plain = translated(model, lines, asked, plain=True)
-    runtime = {precision: translated(model, lines, asked, precision=precision) for precision in ("float32", "int8")}
+    engines = {precision: engine(model, precision) for precision in ("float32", "int8")}
+    runtime = {precision: together(one, lines, asked) for precision, one in engines.items()}
     some = lines[: options.alone]
     apart = {
-        precision: _differing(alone(model, some, asked, precision), runtime[precision][: len(some)])
-        for precision in runtime
+        precision: _differing(alone(one, some, asked), runtime[precision][: len(some)])
+        for precision, one in engines.items()
     }
+    _ = engines["float32"].models  # from here on PyTorch computes
+    plain = together(engines["float32"], lines, asked)
     bleu = {
         precision: corpus_scores([one.text for one in ours], references, tokenize=options.tokenize)["bleu"].score
         for precision, ours in runtime.items()

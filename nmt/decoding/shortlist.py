@@ -41,7 +41,7 @@ class Shortlist(NamedTuple):
     digest: str | None = None  # the checksum that is in its file; None before it is in one
 
     def check(self, vocabularies: Vocabularies, *, name: str = "the shortlist") -> None:
-        """Raise UserError where it was made for other vocabularies, or is damaged; the message calls it `name`."""
+        """Raise UserError where it was made for other vocabularies; the message calls it `name`."""
         pairs = zip(self.vocabularies, fingerprints(vocabularies), strict=True)
         differing = [side for side, (ours, theirs) in zip(_SIDES, pairs, strict=True) if ours != theirs]
         if differing:
@@ -49,12 +49,6 @@ class Shortlist(NamedTuple):
                 f"{name} was made for another model, with another {' and '.join(differing)} vocabulary; make one with "
                 "nmt-shortlist for this model"
             )
-        ids = np.concatenate([self.translations.ravel(), self.frequent.ravel()])
-        fits = self.translations.shape[:1] == (vocabularies.source.size,) and self.frequent.ndim == 1
-        fits &= self.translations.ndim == 2 and self.target_size == vocabularies.target.size
-        fits = fits and bool((self.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
-        if not fits or bool(((ids < 0) | (ids >= self.target_size)).any()):
-            raise UserError(f"{name}: damaged: its parts do not fit the vocabularies it was made for")
 
     def columns(self, source: Array, required: Sequence[list[int]]) -> "Columns":
         """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
@@ -162,17 +156,10 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
 
     Raises UserError when the file is damaged, no shortlist, or one of another model.
     """
-    shortlist = read_shortlist(path)
-    shortlist.check(vocabularies, name=str(path))
-    return shortlist
-
-
-def read_shortlist(path: Path) -> Shortlist:
-    """Read a shortlist, which `Shortlist.check` compares with vocabularies. Raises UserError for any other file."""
     with open_tensors(path, kind=KIND) as file:
         arrays, texts = file.integers(), file.texts
     try:
-        return Shortlist(
+        shortlist = Shortlist(
             arrays["translations"],
             arrays["frequent"],
             int(texts["target_size"]),
@@ -181,3 +168,11 @@ def read_shortlist(path: Path) -> Shortlist:
         )
     except (KeyError, ValueError) as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
+    shortlist.check(vocabularies, name=str(path))
+    ids = np.concatenate([shortlist.translations.ravel(), shortlist.frequent.ravel()])
+    fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.ndim == 1
+    fits &= shortlist.translations.ndim == 2 and shortlist.target_size == vocabularies.target.size
+    fits = fits and bool((shortlist.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
+    if not fits or bool(((ids < 0) | (ids >= shortlist.target_size)).any()):
+        raise UserError(f"{path}: damaged: its parts do not fit the vocabularies it was made for")
+    return shortlist

@@ -33,7 +33,15 @@ from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.devices import PRECISIONS
 from nmt.errors import UserError, collected, needing_toolkit, refuse
-from nmt.models.model_file import ModelFile, load_head, load_model, longest_trained, model_path, rebuild
+from nmt.models.model_file import (
+    ModelFile,
+    check_intact,
+    load_head,
+    load_model,
+    longest_trained,
+    model_path,
+    rebuild,
+)
 from nmt.text_form import TextForm, source_form
 
 if TYPE_CHECKING:
@@ -157,16 +165,14 @@ class Translator:
                 loaded.append(_load(one))
         refuse(problems)
         first, listed = loaded[0], None
-        if shortlist is not None:
-            from nmt.decoding.shortlist import read_shortlist
-
-            listed = read_shortlist(Path(shortlist))
         with _undamaged(loaded):
             for other in loaded:
                 problems += _differences(first, other)
             refuse(problems)
-            if listed is not None:
-                listed.check(first.vocabularies, name=str(shortlist))
+            if shortlist is not None:
+                from nmt.decoding.shortlist import load_shortlist
+
+                listed = load_shortlist(Path(shortlist), first.vocabularies)
         check_ensemble(ensemble, len(loaded))
         files = _Files(
             [one.path.absolute() for one in loaded],
@@ -451,7 +457,7 @@ def _undamaged(loaded: Sequence[_Loaded]) -> Iterator[None]:
         yield
     except UserError:
         for one in loaded:
-            load_model(one.path, export=True)
+            check_intact(one.path)
         raise
 
 

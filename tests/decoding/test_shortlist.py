@@ -314,6 +314,14 @@ def test_a_model_with_a_damaged_vocabulary_is_what_is_said(tmp_path: Path) -> No
             Translator.load([tmp_path / name for name in models], shortlist=shortlist)
 
 
+def test_a_missing_shortlist_is_said_without_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They need PyTorch, which may not be installed where graphs are kept."""
+    save_known_model(tmp_path / "model", ["Today"], ["Heute"], [(0, 0)])
+    monkeypatch.setattr("nmt.decoding.translator.load_model", None)
+    with pytest.raises(UserError, match="nope: cannot be read"):
+        Translator.load(tmp_path / "model", shortlist=tmp_path / "nope")
+
+
 def test_a_shape_that_numpy_does_not_take(tmp_path: Path, vocabularies: Vocabularies) -> None:
     odd = {name: torch.empty((2**62, 0), dtype=torch.int64) for name in ("translations", "frequent")}
     write_tensors(tmp_path / "list", odd, kind="shortlist", texts={"target_size": "1", "source": "", "target": ""})
