@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
 from nmt.cli.outputs import opened_for_writing, write_text
@@ -66,8 +64,18 @@ def _translate_in_one_piece(request: Request) -> None:
     beside: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
     at_once = (lambda: True) if request.command.flush else waiting
     translations = translator.translate(lines, request.options, **beside, waiting=at_once)
-    watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
-    _write(request, tqdm(translations, total=request.lines, unit=" lines", disable=not watched), request.files, 0)
+    is_typed = request.source is None and sys.stdin.isatty()
+    shown = translations if is_typed else _watched(translations, request.lines, "lines")
+    _write(request, shown, request.files, 0)
+
+
+def _watched(translations: Iterable[list[Translation]], count: int | None, unit: str) -> Iterable[list[Translation]]:
+    """The translations; on a terminal a bar says how many of them are done."""
+    if not sys.stderr.isatty():
+        return translations
+    from tqdm import tqdm  # not at every start, as it takes long
+
+    return tqdm(translations, total=count, unit=f" {unit}")
 
 
 def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
@@ -127,8 +135,8 @@ def _translate_document(request: Request, form: Format) -> int:
     translator = _load(request)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
-    watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
-    write_text(request.command.output, written(document, [best for best, *_ in watched], translator.languages))
+    shown = _watched(translations, len(document.lines), "texts")
+    write_text(request.command.output, written(document, [best for best, *_ in shown], translator.languages))
     return 0
 
 

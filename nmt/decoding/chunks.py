@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from tqdm import tqdm
 
 from nmt.errors import DamagedFile, UserError, collected, counted, first_of, refuse
 from nmt.files import UNFINISHED, new_digest, written_atomically
@@ -216,6 +215,8 @@ def translate_chunks(
         with collected(problems):
             if todo or processes.is_first:
                 chunks.make()  # once: where another command has removed it, it is not made again
+            from tqdm import tqdm  # not at every start of a command, as it takes long
+
             bar: tqdm[Any] = tqdm(
                 total=chunks.lines(own),
                 initial=chunks.lines(finished.intersection(own)),

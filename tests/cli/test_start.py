@@ -238,8 +238,8 @@ def test_every_key_of_the_search_is_an_option_in_the_words_of_the_schema() -> No
     helps = {
         action.dest: " ".join((action.help or "").split()) for action in COMMANDS["nmt-translate"].parser()._actions
     }
-    for name, field in DecodingConfig.model_fields.items():
-        assert helps[name][1:].startswith(" ".join((field.description or "").split())[1:].rstrip("."))
+    for name, node in DecodingConfig.model_json_schema()["properties"].items():
+        assert helps[name][1:].startswith(" ".join(node["description"].split())[1:].rstrip("."))
     for name, field in SamplingConfig.model_fields.items():
         default = "off" if field.default is None else str(field.default)
         assert helps[name].endswith(f"(default: {default})")
