@@ -36,7 +36,7 @@ def save_random_model(path: Path, *, seed: int = 1, symbols: Sequence[str] = ())
                 "encoder": {"hidden_size": 3},
                 "decoder": {"type": "luong", "hidden_size": 7},
             },
-            "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
+            "decoding": {"beam_size": 3, "max_length_ratio": 0.5, "max_length_extra": 3},
         }
     )
     subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": SIZE}))

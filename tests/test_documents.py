@@ -159,7 +159,7 @@ def run_here(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
         return subprocess.run(["bash", "-c", text], cwd=Path.cwd(), check=False).returncode
     name, *arguments = shlex.split(program, comments=True)
     if name == "nmt-synthetic":
-        arguments.append("--overwrite")  # the stock's corpus is smaller
+        arguments += ["--output", "beside"]  # the stock's corpus is smaller
     with open("fed", "w+", encoding="utf-8") as fed:
         subprocess.run(["bash", "-c", feeding], stdout=fed, check=True)
         fed.seek(0)

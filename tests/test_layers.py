@@ -9,6 +9,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,12 @@ def sources(package: Path) -> list[Path]:
 
 
 def parse(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+    return parsed(file.read_text(encoding="utf-8"), str(file))
+
+
+@cache
+def parsed(text: str, name: str) -> ast.Module:
+    return ast.parse(text, filename=name)
 
 
 def station(package: Path, file: Path) -> str:

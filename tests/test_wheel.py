@@ -78,29 +78,34 @@ def test_the_wheel_of_the_runtime_translates_without_pytorch(tmp_path: Path, mon
     Path("page.html").write_text("<p>a <b>dog</b> runs across the green field</p>\n", encoding="utf-8")
     model = str(save_random_model(tmp_path / "model.safetensors"))
     assert export.main(["--model", model, "--output", "exported"]) == 0
-    for name in ("lines", "page.html"):
+    files = ("lines", "page.html")
+    for name in files:
         assert translate.main(["--model", model, "--input", name, "--output", f"expected.{name}"]) == 0
     lines = Path("expected.lines").read_text(encoding="utf-8")
 
     blocked = f"import sys\nsys.modules.update(dict.fromkeys({LEFT_OUT}))\n"  # every import of one fails
     (tmp_path / "site" / "sitecustomize.py").write_text(blocked, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    nmt = [sys.executable, "-m", "nmt"]
-    translating = [*nmt, "translate", "--model", "exported"]
-    for name in ("lines", "page.html"):
-        subprocess.run([*translating, "--input", name, "--output", f"found.{name}"], check=True)
-        assert Path(f"found.{name}").read_bytes() == Path(f"expected.{name}").read_bytes()
+    commands = [
+        *(["translate", "--model", "exported", "--input", name, "--output", f"found.{name}"] for name in files),
+        ["translate", "--model", "exported"],
+        ["train", "--config", "demo"],
+        ["translate", "--model", model, "--input", "lines"],
+    ]
+    program = f"from nmt.cli.commands import loaded\nprint([loaded('nmt', one)() for one in {commands}])"
     with open("lines", "rb") as source:
-        assert subprocess.run(translating, stdin=source, capture_output=True, check=True).stdout.decode() == lines
+        ended = subprocess.run(
+            [sys.executable, "-c", program], stdin=source, capture_output=True, text=True, check=True
+        )
+    assert ended.stdout == f"{lines}[0, 0, 0, 2, 2]\n"
+    assert ended.stderr.count("torch is not installed, and this needs it: install nmt-toolkit in place of nmt-run") == 2
+    for name in files:
+        assert Path(f"found.{name}").read_bytes() == Path(f"expected.{name}").read_bytes()
     server = Server("--model", "exported", "--split-sentences", "false")
     asked = {"q": text(9), "source": "en", "target": "en"}
     with urlopen(f"{server.url}/translate", data=urlencode(asked).encode()) as response:
         assert json.load(response)["translatedText"] == lines
     assert server.stop()[0] == 0
-    for command in (["train", "--config", "demo"], ["translate", "--model", model, "--input", "lines"]):
-        ended = subprocess.run([*nmt, *command], capture_output=True, text=True, check=False)
-        assert ended.returncode == 2
-        assert "torch is not installed, and this needs it: install nmt-toolkit in place of nmt-runtime" in ended.stderr
 
 
 def run(*command: str | Path, folder: Path) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import score, translate
-from nmt.decoding import forced
 from nmt.models.decoders import DECODERS as TYPES
 from nmt.models.scopes import SCOPES
 from tests.known_model import ATTENTIONS, DECODERS, save_known_model
@@ -53,18 +52,15 @@ def test_the_alignment_is_the_one_it_was_made_with(
     arguments += ["--alignments", "hard", "--soft-alignments", "soft"]
     ways = {translate.main: ["--input", "source"], score.main: ["--source", "source", "--target", "target"]}
     for main, more in ways.items():
-        for area in (forced.LARGEST_AREA, 0):  # a pair at once, or step by step, as very long lines are
-            with monkeypatch.context() as patch:
-                patch.setattr(forced, "LARGEST_AREA", area)
-                assert main([*arguments, *more]) == 0
-            if main is translate.main:
-                assert lines("out") == [" ".join(target), "", " ".join(target)]
-            assert lines("hard") == [expected, "", expected]
-            first, _, last = (json.loads(line) for line in lines("soft"))
-            assert first == last
-            if split:
-                for row, merged in zip(first["attention"], MERGED, strict=True):
-                    assert row == pytest.approx(merged, abs=0.01)
+        assert main([*arguments, *more]) == 0
+        if main is translate.main:
+            assert lines("out") == [" ".join(target), "", " ".join(target)]
+        assert lines("hard") == [expected, "", expected]
+        first, _, last = (json.loads(line) for line in lines("soft"))
+        assert first == last
+        if split:
+            for row, merged in zip(first["attention"], MERGED, strict=True):
+                assert row == pytest.approx(merged, abs=0.01)
 
 
 def lines(name: str) -> list[str]:

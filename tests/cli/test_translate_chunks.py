@@ -25,8 +25,8 @@ from nmt.models.seq2seq import Seq2Seq
 from tests.random_model import save_random_model, text
 
 LINES = 31
-FEW = 14  # lines, where a text is translated in many ways
-PIECES = ("--batch-tokens", 2)  # 80 characters are translated together, so the text has several such pieces
+FEW = 9  # lines, where a text is translated in many ways
+PIECES = ("--batch-tokens", 1)  # 40 characters are translated together, so the text has several such pieces
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig, SubwordsConfig
+from nmt.config.schema import DecodingConfig, ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import PieceWords, spans_of_parts, words_of_parts
 from nmt.decoding.translator import Translator
@@ -106,7 +106,8 @@ def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segme
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
-    return Translator([model], vocabularies, longest_segment=longest_segment)
+    decoding = DecodingConfig(max_length_ratio=1.0, max_length_extra=3)  # such networks hardly ever find an end
+    return Translator([model], vocabularies, longest_segment=longest_segment, decoding=decoding)
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
 from onnx import helper, numpy_helper
 
-from nmt.decoding.graph import export
-from nmt.decoding.graph_files import Graphs
 from nmt.decoding.int8 import in_int8
-from nmt.decoding.runtime import Engine
-from nmt.symbols import BEGIN
-from tests.decoding.test_runtime import LENGTHS, MODELS, SOURCE, hypotheses, made, runtime_of
 
 GENERATOR = np.random.default_rng(2)
 INPUTS = GENERATOR.normal(size=(2, 5, 11)).astype(np.float32)
@@ -100,30 +94,3 @@ def test_embeddings_are_kept_in_float16(largest: float, twice: bool) -> None:
     assert numpy_helper.to_array(stored).dtype == expected.dtype
     assert rows.dtype == np.float32
     assert np.array_equal(rows, expected[[3, 0]].astype(np.float32))
-
-
-@pytest.mark.parametrize("name", MODELS)
-@torch.inference_mode()
-def test_every_step_is_near_the_model_s(name: str) -> None:
-    model = made(name)
-    graphs = export(model)
-    engine = Engine(Graphs(*map(in_int8, graphs)), 1)
-    theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=False)
-    tokens = np.full(len(SOURCE), BEGIN)
-    for _ in range(4):
-        expected, theirs = model.step(torch.from_numpy(tokens), theirs)
-        scores, ours = engine.step(tokens, ours, None)
-        error = (scores.values - expected.numpy()).std() / expected.numpy().std()
-        assert 1e-3 < error < 0.05
-        tokens = expected.numpy().argmax(axis=1)
-
-
-@pytest.mark.parametrize("name", ["luong, general", "bahdanau, additive"])
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_line_alone_is_translated_as_in_a_batch(name: str, beam_size: int) -> None:
-    scorer = runtime_of(made(name), precision="int8")
-    together = hypotheses(scorer, {"beam_size": beam_size})
-    for place, best in enumerate(together):
-        (alone,) = hypotheses(scorer, {"beam_size": beam_size}, [place])
-        assert [one.tokens for one in alone] == [one.tokens for one in best]
-        assert [one.score for one in alone] == pytest.approx([one.score for one in best], abs=1e-4)

@@ -3,7 +3,8 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from nmt.decoding import graph, graph_files, runtime, translator
 from nmt.decoding.batched_search import Search
 from nmt.decoding.engines import AnyScorer
 from nmt.decoding.graph import export
+from nmt.decoding.graph_files import Graphs
+from nmt.decoding.int8 import in_int8
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import CannotExportError, Engine, GraphsOfModel, RuntimeScorer
 from nmt.decoding.scorer import Scorer
@@ -85,24 +88,19 @@ def made(name: str, *, seed: int = 3) -> Seq2Seq:
     return model
 
 
-@pytest.fixture(scope="module")
-def engines() -> Callable[[str], tuple[Seq2Seq, Engine]]:
-    known: dict[str, tuple[Seq2Seq, Engine]] = {}
+known = cache(made)  # for those who leave it as it is
 
-    def of(name: str) -> tuple[Seq2Seq, Engine]:
-        if name not in known:
-            model = made(name)
-            known[name] = model, Engine(export(model), 1)
-        return known[name]
 
-    return of
+@cache
+def graphs_of(name: str) -> Graphs:
+    return export(known(name))
 
 
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
-def test_every_step_is_pytorch_s(name: str, engines: Callable[[str], tuple[Seq2Seq, Engine]]) -> None:
+def test_every_step_is_pytorch_s(name: str) -> None:
     """With sentences of several lengths, rows that are reordered, and sentences that leave; and alone as together."""
-    model, engine = engines(name)
+    model, engine = known(name), Engine(graphs_of(name), 1)
     theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=engine.aligns)
     assert engine.aligns == (name != "luong, none")
     coverage = np.zeros(SOURCE.shape)
@@ -124,7 +122,21 @@ def test_every_step_is_pytorch_s(name: str, engines: Callable[[str], tuple[Seq2S
         tokens, beam = expected.argsort(axis=1)[rows.ravel(), -1 - np.tile(np.arange(BEAM), remaining)], BEAM
 
 
-def test_of_equal_tokens_the_first_are_listed(engines: Callable[[str], tuple[Seq2Seq, Engine]]) -> None:
+@pytest.mark.parametrize("name", MODELS)
+@torch.inference_mode()
+def test_every_step_in_int8_is_near_the_model_s(name: str) -> None:
+    model, engine = known(name), Engine(Graphs(*map(in_int8, graphs_of(name))), 1)
+    theirs, ours = model.start(SOURCE, LENGTHS), engine.start(SOURCE.numpy(), LENGTHS.numpy(), coverage=False)
+    tokens = np.full(len(SOURCE), BEGIN)
+    for _ in range(4):
+        expected, theirs = model.step(torch.from_numpy(tokens), theirs)
+        scores, ours = engine.step(tokens, ours, None)
+        error = (scores.values - expected.numpy()).std() / expected.numpy().std()
+        assert 1e-3 < error < 0.05
+        tokens = expected.numpy().argmax(axis=1)
+
+
+def test_of_equal_tokens_the_first_are_listed() -> None:
     model = made("luong, general")
     with torch.no_grad():
         model.output_weight[5:] = model.output_weight[5]
@@ -147,14 +159,23 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
-def runtime_of(
-    *models: Seq2Seq, key: str | None = None, precision: str = "float32", ensemble: EnsembleName | None = None
-) -> RuntimeScorer:
+@cache
+def checked(name: str, precision: str, *, among: bool) -> Graphs | None:
+    return graph.checked_export(known(name), precision, among=among)
+
+
+def known_runtime(*names: str, precision: str = "float32", ensemble: EnsembleName | None = None) -> RuntimeScorer:
+    """Of models whose graphs are made once for all tests."""
+    graphs = [GraphsOfModel(None, lambda among, name=name: checked(name, precision, among=among)) for name in names]
+    return RuntimeScorer(graphs, ["dot"] * len(names), ensemble=ensemble)
+
+
+def runtime_of(*models: Seq2Seq, key: str | None = None) -> RuntimeScorer:
     graphs = [
-        GraphsOfModel(key, lambda among, model=model: graph.checked_export(model, precision, among=among))
+        GraphsOfModel(key, lambda among, model=model: graph.checked_export(model, "float32", among=among))
         for model in models
     ]
-    return RuntimeScorer(graphs, ["dot"] * len(models), ensemble=ensemble)
+    return RuntimeScorer(graphs, ["dot"] * len(models))
 
 
 def hypotheses(
@@ -173,9 +194,8 @@ def hypotheses(
 @pytest.mark.parametrize("ensemble", [None, "probabilities"])
 def test_every_search_finds_the_same(ensemble: EnsembleName | None, options: dict[str, Any]) -> None:
     names = ["bahdanau, additive", "bahdanau of the paper, coverage"][: 1 if ensemble is None else 2]
-    models = [made(name) for name in names]
-    found = hypotheses(runtime_of(*models, ensemble=ensemble), options)
-    expected = hypotheses(Scorer(models, ensemble=ensemble), options)
+    found = hypotheses(known_runtime(*names, ensemble=ensemble), options)
+    expected = hypotheses(Scorer([*map(known, names)], ensemble=ensemble), options)
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
         assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
@@ -190,17 +210,26 @@ SHORTLIST = Shortlist(
 @pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 4, "n_best": 3, "coverage_penalty": 0.3}], ids=str)
 def test_a_shortlist_is_searched_as_by_pytorch(options: dict[str, Any], precision: str) -> None:
     """With columns that only some of the sentences may use, and sentences that leave."""
-    models = [made(name) for name in ("bahdanau, additive", "luong, general")]
-    for together in (models[:1], models):
-        scorer = runtime_of(*together, precision=precision)
-        found = hypotheses(scorer, options, shortlist=SHORTLIST)
-        expected = hypotheses(Scorer(together), options, shortlist=SHORTLIST)
+    names = ["bahdanau, additive", "luong, general"]
+    for together in (names[:1], names):
+        found = hypotheses(known_runtime(*together, precision=precision), options, shortlist=SHORTLIST)
+        expected = hypotheses(Scorer([*map(known, together)]), options, shortlist=SHORTLIST)
         assert len({len(best[0].tokens) for best in expected}) > 1
         for ours, theirs in zip(found, expected, strict=True):
             if precision == "float32":
                 assert [one.tokens for one in ours] == [one.tokens for one in theirs]
             error = 1e-4 if precision == "float32" else 0.05
             assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=error)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_in_int8_a_line_alone_is_translated_as_in_a_batch(beam_size: int) -> None:
+    scorer = known_runtime("bahdanau, additive", precision="int8")
+    together = hypotheses(scorer, {"beam_size": beam_size})
+    for place, best in enumerate(together):
+        (alone,) = hypotheses(scorer, {"beam_size": beam_size}, [place])
+        assert [one.tokens for one in alone] == [one.tokens for one in best]
+        assert [one.score for one in alone] == pytest.approx([one.score for one in best], abs=1e-4)
 
 
 class FirstWords(DotScore):
@@ -319,11 +348,11 @@ def test_a_translator_of_files_computes_as_it_can(
 
 
 def test_each_source_is_encoded_once_for_all_its_targets() -> None:
-    model, sources = made("bahdanau, additive"), [[4, 5, 6], [7, 8], [4, 5, 6], [4, 5, 6]]
+    name, sources = "bahdanau, additive", [[4, 5, 6], [7, 8], [4, 5, 6], [4, 5, 6]]
     targets = [[9, 10], [11], [12, 13, 14], []]
-    found, weights = runtime_of(model).forced(sources, targets, attention=True, stepwise=False)
+    found, weights = known_runtime(name).forced(sources, targets, attention=True, stepwise=False)
     with torch.inference_mode():
-        expected, theirs = Scorer([model]).forced(sources, targets, attention=True, stepwise=False)
+        expected, theirs = Scorer([known(name)]).forced(sources, targets, attention=True, stepwise=False)
     assert found == pytest.approx(expected, abs=1e-4)
     for ours, other, source, target in zip(weights, theirs, sources, targets, strict=True):
         shape = slice(len(target) + 1), slice(len(source) + 1)

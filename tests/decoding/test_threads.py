@@ -133,7 +133,7 @@ def test_calls_within_a_call_compute_one_after_the_other(threads: Callable[[int]
 def test_translations_do_not_depend_on_the_threads(
     vocabularies: Vocabularies, threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
+    translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences(15)
     (model,) = translator.models
     model.float()
     runs = []

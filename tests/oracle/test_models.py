@@ -26,19 +26,19 @@ from tests.oracle.equations import Model, Step
 from tests.oracle.losses import cross_entropy
 from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batch, close, direction, gradients, sides
 
-Sentences = Sequence[Sequence[int]]
 SMOOTHING = 0.1
 
 
 @pytest.mark.parametrize(("case", "alignment_step"), list(zip(CASES.values(), cycle(ALIGNMENT_STEPS))), ids=CASES)
 def test_every_two_options(case: Case, alignment_step: AlignmentStep) -> None:
     both = sides(case)
-    said = oracle_says(both.oracle())
+    moved = moved_oracle_says(both)
+    said = real_parts(moved)
     compare_all_steps_at_once(both, said)
     compare_step_by_step(both, said)
     if case["score"] not in ("none", "fixed"):
         compare_alignments(both, said, alignment_step)
-    compare_gradients(both)
+    compare_gradients(both, moved)
 
 
 PRODUCT: dict[str, list[Case]] = defaultdict(list)
@@ -55,16 +55,27 @@ for one in whole_product(*PRODUCT_OF):
 def test_every_scope_and_cell_of_a_score_and_a_decoder(cases: list[Case]) -> None:
     for case in cases:
         both = sides(case)
-        compare_all_steps_at_once(both, oracle_says(both.oracle()))
-        compare_gradients(both, kernels=["fused"], title=name(case))
+        moved = moved_oracle_says(both)
+        compare_all_steps_at_once(both, real_parts(moved))
+        compare_gradients(both, moved, kernels=["fused"], title=name(case))
 
 
-def oracle_says(oracle: Model, sources: Sentences = SOURCES) -> list[list[Step]]:
-    return [oracle.forced([*source, END], [BEGIN, *target]) for source, target in zip(sources, TARGETS, strict=True)]
+def moved_oracle_says(both: Sides) -> list[list[Step]]:
+    """What the oracle says where every weight is moved in a direction of its own, so little that real parts stay."""
+    weights = {key: weight + 1j * STEP * direction(weight) for key, weight in both.weights.items()}
+    oracle = Model(weights, both.settings)
+    return [oracle.forced([*source, END], [BEGIN, *target]) for source, target in zip(SOURCES, TARGETS, strict=True)]
 
 
-def compare_all_steps_at_once(both: Sides, said: Sequence[Sequence[Step]], sources: Sentences = SOURCES) -> None:
-    padded = batch(sources)
+def real_parts(said: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    return [
+        [step._replace(log_probabilities=step.log_probabilities.real, weights=step.weights.real) for step in steps]
+        for steps in said
+    ]
+
+
+def compare_all_steps_at_once(both: Sides, said: Sequence[Sequence[Step]]) -> None:
+    padded = batch()
     with torch.no_grad():
         outputs = both.model(padded.source, padded.source_lengths, padded.target_input)
         log_probabilities = both.model.log_probabilities(outputs.vectors)
@@ -99,20 +110,15 @@ def compare_alignments(both: Sides, said: Sequence[Sequence[Step]], alignment_st
 
 
 def compare_gradients(
-    both: Sides, sources: Sentences = SOURCES, *, kernels: Sequence[str] = ("fused", "plain"), title: str = ""
+    both: Sides, moved: Sequence[Sequence[Step]], *, kernels: Sequence[str] = ("fused", "plain"), title: str = ""
 ) -> None:
     """The derivative of the loss where all weights are moved, each in a direction of its own."""
-    moved = {key: direction(weight) for key, weight in both.weights.items()}
-    weights = {key: weight + 1j * STEP * moved[key] for key, weight in both.weights.items()}
-    loss = sum(
-        cross_entropy(steps, [*target, END], SMOOTHING)
-        for steps, target in zip(oracle_says(Model(weights, both.settings), sources), TARGETS, strict=True)
-    )
+    loss = sum(cross_entropy(steps, [*target, END], SMOOTHING) for steps, target in zip(moved, TARGETS, strict=True))
     derivative = np.imag(loss) / STEP
     for kind in kernels:
         settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalize_by": "none", "kernels": kind}
         config = TrainingConfig.model_validate(settings)
         optimizer = SGD(both.model.parameters())
-        update(both.model.train(), optimizer, [batch(sources)], rate=0.0, config=config)
-        along = sum((gradient * moved[key]).sum() for key, gradient in gradients(both.model).items())
+        update(both.model.train(), optimizer, [batch()], rate=0.0, config=config)
+        along = sum((gradient * direction(both.weights[key])).sum() for key, gradient in gradients(both.model).items())
         np.testing.assert_allclose(along, derivative, rtol=1e-9, atol=1e-11, err_msg=f"{kind}: {title}")

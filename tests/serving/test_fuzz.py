@@ -25,7 +25,7 @@ def client() -> Iterator[Client]:
     service.batcher.close()
 
 
-@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_any_request_is_answered_or_refused(client: Client, sent: Sent) -> None:
     headers = {} if sent.kind is None else {"content-type": sent.kind}

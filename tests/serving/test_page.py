@@ -50,17 +50,23 @@ def url(models: Backwards) -> Iterator[str]:
     service.batcher.close()
 
 
-@pytest.fixture
-def browser(url: str, tmp_path: Path) -> Iterator[Browser]:
-    """The page, open; whatever a test does, its console stays empty."""
-    made = Browser(tmp_path / "profile", "--force-prefers-reduced-motion", "--window-size=1100,700")
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    made = Browser(tmp_path_factory.mktemp("profile"), "--force-prefers-reduced-motion", "--window-size=1100,700")
     try:
-        made.open(url)
-        made.until("return document.querySelector('#pair').options.length == 2")
         yield made
-        assert made.console() == []
     finally:
         made.close()
+
+
+@pytest.fixture
+def browser(url: str, window: Browser) -> Iterator[Browser]:
+    """The page, opened anew; whatever a test does, its console stays empty."""
+    window.resize(1100, 700)
+    window.open(url)
+    window.until("return document.querySelector('#pair').options.length == 2")
+    yield window
+    assert window.console() == []
 
 
 def picture(browser: Browser, name: str) -> None:
