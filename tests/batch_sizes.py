@@ -44,6 +44,6 @@ def every_way(translator: Translator, lines: Sequence[str], **options: object) -
     yield "batches of like length", list(translate(translator, lines, **options))
 
 
-def sentences(count: int | None = None) -> list[str]:
-    """The first `count` lines of the test set, or all."""
+def sentences(count: int) -> list[str]:
+    """The first `count` lines of the test set."""
     return list(read_lines(test_set()))[:count]

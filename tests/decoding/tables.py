@@ -74,12 +74,7 @@ def table_beam_search(
     )
 
 
-def anything(words: Words, token: int) -> bool:
-    """The rule that forbids nothing."""
-    return True
-
-
-def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows) -> list[int]:
+def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows = lambda words, token: True) -> list[int]:
     """What may follow: END alone at the limit, and where nothing else is left."""
     if len(words) + 1 == limit:
         return [END]
@@ -93,24 +88,19 @@ def plain_beam_search(
     beam_size: int,
     length_penalty: LengthPenalty,
     limit: int,
-    allows: Allows = anything,
-    supplement: Callable[[Words], float] = lambda words: 0.0,
 ) -> list[Words]:
-    """Beam search for one sentence with lists and loops, and without the bound that ends it early; best first.
-
-    `supplement` is what a translation's score gains.
-    """
+    """Beam search for one sentence with lists and loops, and without the bound that ends it early; best first."""
     live: list[tuple[float, Words]] = [(0.0, [])]
     finished: list[tuple[float, Words]] = []
     for length in range(1, limit + 1):
         candidates = [
             (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
             for total, words in live
-            for token in next_tokens(words, len(transitions), limit, allows)
+            for token in next_tokens(words, len(transitions), limit)
         ]
         candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
         finished += [
-            (total / penalty(length, length_penalty) + supplement(words[:-1]), words[:-1])
+            (total / penalty(length, length_penalty), words[:-1])
             for total, words in candidates[:beam_size]
             if words[-1] == END
         ]

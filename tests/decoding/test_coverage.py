@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.data.batch import make_batch
 from nmt.decoding.engines import coverage_penalty
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
@@ -17,7 +16,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import beam_search, plain_beam_search
+from tests.decoding.tables import beam_search
 from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -84,19 +83,6 @@ def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenal
         assert list(scores) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
 
 
-@pytest.mark.parametrize("length_penalty", PENALTIES)
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_agrees_with_a_plain_search_that_never_stops_early(beam_size: int, length_penalty: LengthPenalty) -> None:
-    search = Search(17, 11, seed=beam_size)
-    limits = [1 + sentence % 13 for sentence in range(17)]
-    results = search(beam_size, length_penalty, limits=limits)
-    for transitions, limit, (best,) in zip(search.tables.tolist(), limits, results, strict=True):
-        plain = plain_beam_search(
-            transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit, supplement=search.supplement
-        )
-        assert best.tokens == plain[0]
-
-
 def small_search(transitions: dict[int, dict[int, float]]) -> Search:
     """A table of probabilities, whose every token attends to the three source tokens alike."""
     search = Search(1, 6, seed=0)
@@ -116,13 +102,6 @@ def test_the_penalty_does_not_keep_the_search_going_where_nothing_can_win() -> N
     assert best.score == pytest.approx(math.log(0.9) - 2.1 * math.log(3))
     assert (best.log_probability, best.supplement) == pytest.approx((math.log(0.9), -2.1 * math.log(3)))
     assert search.steps == 1
-
-
-def test_a_less_probable_translation_wins_by_what_it_covers() -> None:
-    search = small_search({BEGIN: {END: 0.6, 4: 0.4}, 4: {5: 1.0}, 5: {END: 1.0}})
-    (best,) = search(4, "none")[0]
-    assert best.tokens == [4, 5]
-    assert best.score == pytest.approx(math.log(0.4))  # the three steps cover all: nothing is lost
 
 
 # ----------------------------------------------------------------------------------------------------------- the model
@@ -175,39 +154,6 @@ def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int
     ]
     np.testing.assert_allclose(penalties[0], expected, rtol=1e-7)
     assert np.array_equal(penalties[0], penalties[1])
-
-
-ATTENTIONS = [
-    {"score": "additive"},
-    {"score": "general", "type": "bahdanau"},
-    {"score": "additive", "type": "conditional_gru"},
-    {"score": "location_sensitive", "coverage": True},
-    {"score": "dot", "scope": "local-m", "half_width": 2},
-    {"score": "general", "scope": "local-p", "half_width": 2},
-]
-
-
-@pytest.mark.parametrize("attention", ATTENTIONS, ids=str)
-def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> None:
-    """Scores computed again from forced decoding, in every kind of decoder."""
-    model = network(vocabularies.source.size, **attention)
-    translator = Translator([model], vocabularies)
-    lines = list(text)
-    options = {"beam_size": 4, "n_best": 4, "length_penalty": 0.6, "coverage_penalty": BETA, "max_length_ratio": 0.5}
-    for line, several in zip(lines, translate(translator, lines, **options), strict=True):
-        assert [translation.score for translation in several] == sorted(
-            (translation.score for translation in several), reverse=True
-        )
-        for translation in several:
-            source = vocabularies.source.encode(line)
-            target = [vocabularies.target._processor.piece_to_id(piece) for piece in translation.tokens]
-            pair = make_batch([source], [target], torch.zeros(1).long().numpy())
-            with torch.no_grad():
-                vectors, weights = model.eval()(pair.source, pair.source_lengths, pair.target_input)
-                log_probabilities = (vectors @ model.output_weight.T).log_softmax(dim=-1)[0]
-            total = sum(float(log_probabilities[step, token]) for step, token in enumerate([*target, END]))
-            covered = weights[0].sum(dim=0).clamp(1e-10, 1.0).log().sum()
-            assert translation.score == pytest.approx(total / penalty(len(target) + 1, 0.6) + BETA * float(covered))
 
 
 def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:

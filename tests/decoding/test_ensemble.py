@@ -1,15 +1,13 @@
 """Ensembles: on tables whose mean can be searched exhaustively, and on small random networks of different kinds."""
 
-import itertools
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
@@ -21,39 +19,11 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.symbols import BEGIN, END
+from nmt.symbols import END
 from tests.decoding.conftest import TEXT, network
-from tests.decoding.tables import beam_search
 from tests.translating import translate
 
-OPTIONS: list[dict[str, object]] = [
-    {},
-    {"beam_size": 1},
-    {"n_best": 3, "coverage_penalty": 0.3},
-    {"no_repeat_ngram_size": 2, "prefixes": ["A dog"] * len(TEXT)},
-]
-SHORT: dict[str, Any] = {"max_length_ratio": 0.5}  # these networks hardly ever end a translation
-
-
-class Rows(NamedTuple):
-    table: Tensor  # (rows,)
-
-    def select(self, rows: Tensor) -> "Rows":
-        return Rows(self.table[rows.flatten()])
-
-
-class Table(nn.Module):
-    """A model that knows the last token only: log-probabilities (sentences, vocabulary, vocabulary)."""
-
-    def __init__(self, tables: Tensor) -> None:
-        super().__init__()
-        self.tables = tables
-
-    def start(self, source: Tensor, source_lengths: Tensor) -> Rows:
-        return Rows(torch.arange(len(source)))
-
-    def step(self, tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
-        return self.tables[state.table, tokens], state
+SHORT: dict[str, Any] = {"max_length_ratio": 0.3, "max_length_extra": 4}  # these networks hardly ever end a translation
 
 
 def in_numpy(ensemble: str, logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,77 +37,9 @@ def in_numpy(ensemble: str, logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.log(means / means.sum(axis=-1, keepdims=True)))
 
 
-@pytest.mark.parametrize("ensemble", ENSEMBLES)
-def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> None:
-    sentences, vocabulary, limit = 2, 6, 4  # the words are 1, 4 and 5
-    generator = torch.Generator().manual_seed(17)
-    scores = 2 * torch.randn(3, sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-    tables = scores.log_softmax(dim=-1)
-    together = in_numpy(ensemble, scores.numpy())
-    scorer = Scorer([Table(table) for table in tables], ensemble=ensemble)  # type: ignore[misc]
-    results = beam_search(
-        scorer.step,
-        scorer.start(torch.zeros(sentences, 1), torch.ones(sentences)),
-        beam_size=200,
-        length_penalty="average",
-        max_lengths=np.array([limit] * sentences),
-        n_best=5,
-    )
-    for sentence in range(sentences):
-        every = {}
-        for length in range(limit):
-            for words in itertools.product((1, 4, 5), repeat=length):
-                steps = list(itertools.pairwise((BEGIN, *words, END)))
-                every[words] = sum(together[sentence, last, token] for last, token in steps) / (length + 1)
-        best = sorted(every, key=lambda words: -every[words])[:5]
-        assert [tuple(hypothesis.tokens) for hypothesis in results[sentence]] == best
-        assert [hypothesis.score for hypothesis in results[sentence]] == pytest.approx([every[words] for words in best])
-    alone = [
-        beam_search(
-            table.step,
-            table.start(torch.zeros(sentences, 1), torch.ones(sentences)),
-            beam_size=200,
-            length_penalty="average",
-            max_lengths=np.array([limit] * sentences),
-            n_best=1,
-        )
-        for table in (Scorer([Table(one)]) for one in tables)  # type: ignore[list-item]
-    ]
-    assert any([best.tokens for best, *_ in results] != [best.tokens for best, *_ in member] for member in alone)
-
-
 def of_size(vocabularies: Vocabularies, kind: str, **options: str) -> Seq2Seq:
     size = vocabularies.source.size
     return network(kind, source_size=size, target_size=size, **options)
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_model_twice_gives_the_results_of_the_model(vocabularies, options) -> None:
-    model = of_size(vocabularies, "bahdanau").float()
-    options = {"alignments": True, **options}
-    once = list(translate(Translator([model], vocabularies), TEXT, **options))
-    twice = list(translate(Translator([model, model], vocabularies), TEXT, **options))
-    for one, other in zip(once, twice, strict=True):
-        assert [translation[:4] for translation in one] == [translation[:4] for translation in other]
-        for translation, same in zip(one, other, strict=True):
-            assert np.array_equal(translation.soft_alignment.weights, same.soft_alignment.weights)
-
-
-def test_the_score_is_the_mean_of_the_members_log_probabilities_and_so_is_the_attention(vocabularies) -> None:
-    models = [of_size(vocabularies, "bahdanau"), of_size(vocabularies, "luong", score="general")]
-    for line, (best,) in zip(
-        TEXT, Translator(models, vocabularies).translate(TEXT, length_penalty="none"), strict=True
-    ):
-        ids = [_id(vocabularies.target, piece) for piece in best.tokens]
-        source = vocabularies.source.encode(line)
-        members, both = (
-            [forced_decoding(Scorer(some), [(source, ids)], batch_tokens=100, attention=True)[0] for some in together]
-            for together in ([[model] for model in models], [models])
-        )
-        assert best.score == pytest.approx((members[0].log_probability + members[1].log_probability) / 2, abs=1e-9)
-        weights = (members[0].weights + members[1].weights) / 2
-        assert np.allclose(both[0].weights, weights)
-        assert both[0].log_probability == pytest.approx(best.score, abs=1e-9)
 
 
 def _id(subwords: Subwords, piece: str) -> int:
@@ -200,30 +102,6 @@ def test_one_model_is_no_ensemble_and_a_mean_has_a_name(vocabularies) -> None:
         Translator([model], vocabularies, ensemble="logits")
     with pytest.raises(UserError, match="ensemble is 'median'; it must be one of log-probabilities, probabilities, l"):
         Translator([model, model], vocabularies, ensemble="median")  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ensemble", "options"),
-    [*(("log-probabilities", options) for options in OPTIONS), ("probabilities", {}), ("logits", {})],
-    ids=str,
-)
-def test_batches_change_nothing(vocabularies, options, ensemble) -> None:
-    models = [
-        of_size(vocabularies, "conditional_gru"),
-        of_size(vocabularies, "luong"),
-        of_size(vocabularies, "bahdanau"),
-    ]
-    translator = Translator(models, vocabularies, ensemble=ensemble)
-    alone = list(translate(translator, TEXT, batch_tokens=1, **SHORT, **options))
-    together = list(translate(translator, TEXT, batch_tokens=1000, **SHORT, **options))
-    assert [[translation.tokens for translation in best] for best in alone] == [
-        [translation.tokens for translation in best] for best in together
-    ]
-    for one, other in zip(alone, together, strict=True):
-        assert [translation.score for translation in one] == pytest.approx(
-            [translation.score for translation in other], abs=1e-9
-        )
 
 
 @pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": {}}], ids=str)

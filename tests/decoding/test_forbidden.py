@@ -140,17 +140,6 @@ def _of_line(search: dict[str, Any], place: int) -> dict[str, Any]:
     return {**search, **beside, "first": place}
 
 
-def test_a_forbidden_word_may_become_longer_and_stand_in_two_pieces(translator: Translator) -> None:
-    target = translator.vocabularies.target
-    free = {word for line in LINES for best in translate(translator, [line]) for word in best[0].text.split()}
-    assert free
-    bound = [best for best, *_ in translate(translator, LINES, forbidden=sorted(free))]
-    written = {word for best in bound for word in best.text.split()}
-    assert not written & free
-    assert any(word.startswith(shorter) and word != shorter for word in written for shorter in free)
-    assert any(len(target.encode(word)) > 1 for word in free)
-
-
 def test_what_is_required_and_forbidden_is_told_at_once(translator: Translator) -> None:
     options = {"prefixes": ["", "The dog"], "constraints": ["in the lake\tcold", "men"]}
     with pytest.raises(UserError) as error:

@@ -14,47 +14,11 @@ from nmt.decoding import scorer as scorer_module
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.models.encoder import Encoded, Encoder
-from nmt.training.objective import batch_loss
 from tests.decoding.conftest import DECODERS, network
-from tests.decoding.tables import beam_search
 
 SOURCES = [[4, 5, 6, 7], [8], [9, 10, 11, 12, 4, 5, 6], [], [7, 7]]
 TARGETS = [[8, 9, 10], [4, 5, 6, 7, 8, 9, 10, 11], [], [5], [16]]
 PAIRS = list(zip(SOURCES, TARGETS, strict=True))
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
-    model = network(decoder)
-    forced = forced_decoding(Scorer([model]), PAIRS, batch_tokens=1000)
-    assert [scored.tokens for scored in forced] == [4, 9, 1, 2, 2]
-    with Scorer([model]).inference():
-        for scored, (source, target) in zip(forced, PAIRS, strict=True):
-            pair = make_batch([source], [target], torch.zeros(1).long().numpy())
-            nll = batch_loss(model, pair, smoothing=0.0).nll
-            assert scored.log_probability == pytest.approx(-float(nll), abs=1e-9)
-            assert scored.weights is None
-
-
-def test_a_translation_scores_what_beam_search_says() -> None:
-    model = network()
-    with (scorer := Scorer([model])).inference():
-        pairs = make_batch(SOURCES, TARGETS, torch.arange(5).numpy())
-        results = beam_search(
-            scorer.step,
-            scorer.start(pairs.source, pairs.source_lengths),
-            beam_size=3,
-            length_penalty="none",
-            max_lengths=np.array([3, 5, 7, 9, 11]),
-            n_best=3,
-        )
-    hypotheses = [(source, hypothesis) for source, best in zip(SOURCES, results, strict=True) for hypothesis in best]
-    assert len({len(hypothesis.tokens) for _, hypothesis in hypotheses}) > 1
-    forced = forced_decoding(
-        Scorer([model]), [(source, hypothesis.tokens) for source, hypothesis in hypotheses], batch_tokens=30
-    )
-    for scored, (_, hypothesis) in zip(forced, hypotheses, strict=True):
-        assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-9)
 
 
 @pytest.mark.parametrize("attention_score", ["additive", "location_sensitive"])
@@ -114,19 +78,6 @@ def test_another_thread_may_decode_with_the_same_model_meanwhile(monkeypatch: py
     assert beside.log_probability == alone.log_probability
     assert beside.weights is not None
     assert np.array_equal(beside.weights, alone.weights)
-
-
-def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:
-    model, source, target = network(), [4, 5, 6, 7], [8, 9, 10]
-    one, other = forced_decoding(Scorer([model]), [(source, target), (source, [11])], batch_tokens=1000, attention=True)
-    pair = make_batch([source], [target], torch.zeros(1).long().numpy())
-    full = model.eval()(pair.source, pair.source_lengths, pair.target_input).weights[0].detach()
-    assert full.shape == (4, 5)  # with END on both sides
-    assert one.weights is not None
-    assert other.weights is not None
-    np.testing.assert_allclose(one.weights, full[:3], rtol=1e-6)
-    # the first does not depend on the pieces of the target
-    np.testing.assert_allclose(other.weights[0], one.weights[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("largest_area", [10_000, 0], ids=["at once", "step by step"])

@@ -1,6 +1,5 @@
 """Translations with a glossary: a term takes the place of the words that are aligned with it."""
 
-import pickle
 from dataclasses import replace
 
 import pytest
@@ -68,20 +67,6 @@ def test_a_mapping_is_a_glossary(translator: Translator) -> None:
         TranslationOptions(glossary="dog")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^`glossary` is \{'dog': ''\}; glossary: 'dog' is to be ''; expected words"):
         TranslationOptions(glossary={"dog": ""})  # type: ignore[arg-type]
-
-
-def test_a_document(translator: Translator) -> None:
-    pytest.importorskip("sentencex", reason="pip install 'nmt-toolkit[text]'")
-    from nmt.documents.document import translate_document
-
-    options = TranslationOptions(glossary=Glossary(TERMS))
-    html = translate_document(translator, "<p>Two men are reading. A <b>dog</b>.</p>", format="html", options=options)
-    assert TERMS["dog"] in html.replace("<b>", "").replace("</b>", "")
-
-
-def test_pickled() -> None:
-    options = pickle.loads(pickle.dumps(TranslationOptions(glossary=Glossary(TERMS))))
-    assert options.glossary.occurrences("a dog") == [(2, 5, TERMS["dog"])]
 
 
 def test_a_sentence_does_not_end_within_a_term(translator: Translator) -> None:

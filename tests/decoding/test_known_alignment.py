@@ -25,17 +25,6 @@ def test_every_type_of_decoder_is_here() -> None:
     assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
 
 
-def test_forced_decoding_finds_the_same(translator: Translator) -> None:
-    """Also where the given target is not what the model would write: what was written before decides."""
-    pairs = [(" ".join(SOURCE), " ".join(TARGET)), ("she reads", ""), ("", "liest sie"), ("", "")]
-    scored = list(score(translator.scorer, translator.vocabularies, pairs, batch_tokens=100, alignments=True))
-    assert [result.alignment.links for result in scored] == [LINKS, [], [], []]
-    assert [tuple(result.alignment.weights.shape) for result in scored] == [(6, 8), (0, 3), (2, 1), (0, 1)]
-    assert scored[2].alignment.weights.tolist() == [[1.0], [1.0]]
-    assert scored[0].log_probability == pytest.approx(0.0, abs=0.1)
-    assert scored[2].log_probability < -5
-
-
 def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:
     """It is at what the next word stands for; after the last word it is at the end of the source, which has no word."""
     lines, options = [" ".join(SOURCE), ""], {"alignments": True, "alignment_step": "next"}

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from nmt.config.schema import SamplingConfig, SubwordSampling, SubwordsConfig
-from nmt.data.batch import make_batch
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.shortlist import (
     LONGEST,
@@ -24,6 +23,7 @@ from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import write_tensors
+from tests.batch_sizes import in_batches
 from tests.decoding.conftest import DECODERS, TEXT, network
 from tests.known_model import save_known_model
 from tests.translating import translate
@@ -50,7 +50,7 @@ OPTIONS: dict[str, dict[str, object]] = {
     "constraints": {"beam_size": 8, "n_best": 2, "constraints": ["jump", "", "old\tj", *[""] * 8]},
 }
 for settings in OPTIONS.values():
-    settings["max_length_ratio"] = 0.3  # random networks find no end
+    settings |= {"max_length_ratio": 0.3, "max_length_extra": 4}  # random networks find no end
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +99,6 @@ def assert_equal(
     ]
     scores = [[translation.score for best in every for translation in best] for every in (translations, expected)]
     assert scores[0] == pytest.approx(scores[1], rel=rel)
-
-
-def in_batches(translator: Translator, lines: Sequence[str], size: int, **options: object) -> list[list[Translation]]:
-    asked = iter(range(1, len(lines) + 1))
-    return list(translate(translator, lines, batch_tokens=10**7, waiting=lambda: next(asked) % size == 0, **options))
 
 
 # --------------------------------------------------------------------------------------------------- the search with it
@@ -181,28 +176,6 @@ def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, s
         beside = {key: [value[place] for place in order] for key, value in options.items() if isinstance(value, list)}
         mixed = in_batches(translator, [LINES[place] for place in order], 64, **{**options, **beside})
         assert_equal(mixed, [alone[place] for place in order])
-
-
-@pytest.mark.parametrize("kind", ["luong", "ensemble"])
-def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
-    kind: str, vocabularies: Vocabularies, small: Shortlist
-) -> None:
-    together = models(kind)
-    translator = Translator(together, vocabularies, shortlist=small)
-    options: dict[str, Any] = {"max_length_ratio": 0.3, "n_best": 2, "beam_size": 4, "length_penalty": "none"}
-    for line, best in zip(TEXT, translate(translator, TEXT, **options), strict=True):
-        ids = sorted(allowed(small, vocabularies, line))
-        for translation in best:
-            written = tokens(vocabularies, translation)
-            batch = make_batch([vocabularies.source.encode(line)], [written], torch.zeros(1).numpy())
-            expected = 0.0
-            for member in together:
-                member.eval()
-                vectors = member(batch.source, batch.source_lengths, batch.target_input).vectors[0].detach()
-                logits = (vectors @ member.output_weight.detach().t())[:, ids].log_softmax(dim=1)
-                places = [ids.index(token) for token in [*written, END]]
-                expected += float(logits[range(len(places)), places].sum()) / len(together)
-            assert translation.score == pytest.approx(expected, rel=1e-9)
 
 
 def test_alignments_remain_right(tmp_path: Path) -> None:

@@ -212,9 +212,3 @@ def test_without_sentencex(copying, monkeypatch) -> None:
     with pytest.raises(UserError, match=r"sentencex.* is not installed; pip install 'nmt-toolkit\[text\]'"):
         translate(copying, [LINE], split_sentences=True)
     assert next(translate(copying, [LINE]))[0].text == LINE
-
-
-def test_whole_lines_are_what_they_were(copying, copy_model) -> None:
-    ((best, *_),) = translate(copying, [f" {LINE}\t"])
-    assert best.text == LINE
-    assert copy_model.batches == [(1, len(copying.vocabularies.source.encode(LINE)) + 1)]

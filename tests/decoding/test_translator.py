@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, ModelConfig, SamplingConfig, SubwordsConfig
+from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import BEGIN, END
+from tests.decoding.conftest import random_translator
 from tests.translating import translate
 
 TEXT = ["A dog runs across the green field.", "Two men are sitting on a bench.", "Is the boy playing?"]
@@ -52,19 +52,7 @@ def hostile(lines: int) -> list[str]:
 
 def network(vocabularies: Vocabularies) -> Seq2Seq:
     """A random network in float64, where the batch can only change a result through a mistake."""
-    torch.manual_seed(5)
-    config = ModelConfig.model_validate(
-        {
-            "embedding_size": 7,
-            "encoder": {"hidden_size": 5},
-            "decoder": {"type": "luong", "hidden_size": 11},
-            "attention": {"size": 3},
-        }
-    )
-    model = build_model(config, source_size=vocabularies.source.size, target_size=vocabularies.target.size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)  # away from the uniform distribution
+    model: Seq2Seq = random_translator(vocabularies, scale=3.0, longest_segment=250).models[0]
     return model
 
 
@@ -139,67 +127,12 @@ def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_mode
     assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
 
 
-def test_batches_have_at_most_batch_sentences(copy_model, vocabularies, text) -> None:
-    list(translate(Translator([copy_model], vocabularies), text, batch_tokens=10**6, batch_sentences=3))
-    sizes = [sentences for sentences, _ in copy_model.batches]
-    assert sizes[:-1] == [3] * (len(sizes) - 1)
-    assert 1 <= sizes[-1] <= 3
-
-
-def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
-    """The rows of the model are sentences × beam; a usual beam leaves the batches as they are."""
-    translator = Translator([copy_model], vocabularies)
-    batches = {}
-    for beam_size in (1, 5, 50):
-        copy_model.batches.clear()
-        list(translate(translator, [*text, *["a"] * 200], beam_size=beam_size, batch_tokens=200))
-        batches[beam_size] = list(copy_model.batches)
-        assert sum(sentences for sentences, _ in batches[beam_size]) == len(text) + 200
-    assert batches[1] == batches[5]
-    assert all(sentences * length * 50 <= 200 * 5 or sentences == 1 for sentences, length in batches[50])
-    assert any(sentences > 1 for sentences, _ in batches[50])
-
-
-def test_the_maximal_length(vocabularies, text) -> None:
-    class Endless(torch.nn.Module):
-        def start(self, source, source_lengths):
-            return self
-
-        def select(self, rows):
-            return self
-
-        def step(self, tokens, state):
-            log_probabilities = torch.zeros(len(tokens), vocabularies.target.size)
-            log_probabilities[:, 3] = -100.0
-            return log_probabilities.log_softmax(1), self
-
-    line = text[0]
-    length = len(vocabularies.source.encode(line)) + 1
-    (best,) = next(translate(Translator([Endless()], vocabularies), [line], beam_size=1, max_length_ratio=1.5))
-    assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
-    low = TranslationOptions(beam_size=1, max_length_ratio=0.5 / length, max_length_extra=0)
-    (best,) = next(Translator([Endless()], vocabularies).translate([line], low))
-    assert len(best.tokens) == 1  # never none, which would be a blank line
-
-
-def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text) -> None:
-    translator = Translator([copy_model], vocabularies, decoding=DecodingConfig(beam_size=2, max_length_ratio=1.0))
-    lengths = [len(vocabularies.source.encode(line)) for line in text]
-    for ratio, absolute in ((0.5, 0), (1.4, 0), (1.4, max(lengths) + 1), (3.0, 0), (100.0, 1000)):
-        rules = {"minimum_length_ratio": ratio, "minimum_length": absolute}
-        written_lengths = [len(best.tokens) for best, *_ in translate(translator, text, **rules)]
-        minimum = [max(absolute, math.ceil(round(ratio * length, 9))) for length in lengths]
-        limits = [min(least, length + 10) for length, least in zip(lengths, minimum, strict=True)]
-        assert written_lengths == list(map(max, lengths, limits))
-        for way in ({"batch_tokens": 1}, {"batch_sentences": 3}):
-            assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == written_lengths
-
-
 @pytest.mark.parametrize("rules", [{}, *RULES], ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     lines = [line for line in hostile(60) if len(line) < 500]
     translator = Translator([network(vocabularies)], vocabularies)
-    results = list(translate(translator, lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
+    short = {"max_length_ratio": 0.1, "max_length_extra": 5}
+    results = list(translate(translator, lines, beam_size=2, n_best=2, **short, **rules))
     assert len(results) == len(lines) > 50
     assert all(1 <= len(best) <= 2 for best in results)
 
@@ -236,6 +169,7 @@ def test_a_model_whose_weights_are_not_finite(vocabularies, text) -> None:
 
 HARD = {
     "max_length_ratio": 0.1,
+    "max_length_extra": 5,
     "minimum_length": 1000,
     "no_repeat_ngram_size": 1,
     "suppress_unknown": True,
@@ -251,15 +185,14 @@ def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> 
     if "constraints" in bound and ("sampling" in options or "diversity" in options):
         pytest.skip("they do not go together")
     lines = [line for line in hostile(60) if line.strip() and vocabularies.source.encode(line)]
-    lines = [line[:150] for line in lines[:15]] + list(text)
+    lines = [line[:60] for line in lines[:5]] + list(text)
     for strength in (1.0, -1.0):  # END as the best and as the worst of all pieces
         model = network(vocabularies)
         likes(model, END, vocabularies, strength=strength)
         beside = {name: [phrases] * len(lines) for name, phrases in bound.items()}
-        ratios = {"max_length_ratio": 0.1 if not bound else 3.0}
+        ratios = {"max_length_ratio": 0.1 if not bound else 1.0}
         translations = translate(Translator([model], vocabularies), lines, **{**HARD, **ratios, **options, **beside})
         assert all(translations)
-        assert len(lines) > 15
 
 
 class Never(torch.nn.Module):
@@ -301,15 +234,6 @@ def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model,
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.is_grad_enabled()
     assert not torch.is_inference_mode_enabled()
-
-
-def test_what_is_not_given_comes_from_the_configuration(copy_model, vocabularies, text) -> None:
-    decoding = DecodingConfig(beam_size=2, batch_tokens=1, length_penalty="none")
-    configured = list(Translator([copy_model], vocabularies, decoding=decoding).translate(text))
-    assert len(copy_model.batches) == len(text)
-    assert configured == list(
-        translate(Translator([copy_model], vocabularies), text, beam_size=2, batch_tokens=1, length_penalty="none")
-    )
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,6 @@ def tokens(results: list[list[Hypothesis]]) -> list[list[list[int]]]:
     return [[hypothesis.tokens for hypothesis in sentence] for sentence in results]
 
 
-def test_a_chain_is_followed_to_its_end() -> None:
-    chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
-    for beam_size in (1, 2, 3):
-        assert tokens(Search(chain[None])(beam_size)) == [[[A, B, C]]]
-
-
 def test_greedy_takes_the_garden_path_and_beam_2_finds_the_better_translation() -> None:
     greedy = Search(GARDEN_PATH[None])(1)[0][0]
     assert greedy.tokens == [A, B, C]
@@ -114,13 +108,6 @@ def test_greedy_takes_the_garden_path_and_beam_2_finds_the_better_translation() 
     best = Search(GARDEN_PATH[None])(2)[0][0]
     assert best.tokens == [B, C]
     assert math.exp(best.log_probability) == pytest.approx(0.36)
-
-
-def test_n_best_hypotheses_are_sorted_and_distinct() -> None:
-    hypotheses = Search(GARDEN_PATH[None])(5, n_best=4)[0]
-    assert len({tuple(hypothesis.tokens) for hypothesis in hypotheses}) == 4
-    assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
-    assert math.exp(hypotheses[0].score) == pytest.approx(0.36)
 
 
 def test_fewer_than_n_best_when_fewer_exist() -> None:
@@ -134,23 +121,6 @@ def test_penalties_by_hand() -> None:
     assert penalty(5, "average") == 5.0
     assert penalty(1, 0.7) == 1.0
     assert penalty(7, 2.0) == pytest.approx(4.0)  # ((5 + 7) / 6) ** 2
-
-
-def test_by_itself_a_hypothesis_has_no_supplement() -> None:
-    assert Hypothesis([A], -1.0, -1.0).supplement == 0.0
-
-
-def test_the_penalty_decides_between_a_short_and_a_long_translation() -> None:
-    # </s> at once has 0.4 (length 1), A B </s> has 0.6 × 0.6 = 0.36 (length 3)
-    both = table({BEGIN: {END: 0.4, A: 0.6}, A: {B: 0.6, C: 0.4}})
-    short, long = math.log(0.4), math.log(0.6 * 0.6)
-    result = Search(both[None])(3)[0][0]
-    assert result.tokens == []
-    assert result.score == pytest.approx(short)
-    result = Search(both[None])(3, length_penalty="average")[0][0]
-    assert result.tokens == [A, B]
-    assert result.score == pytest.approx(long / 3)
-    assert result.log_probability == pytest.approx(long)
 
 
 def test_pad_and_begin_are_never_produced() -> None:
@@ -185,7 +155,7 @@ def sorted_sums(live: Array, values: Array, count: int) -> tuple[Array, Array, A
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("different", [3, 50, 10**6])
-@pytest.mark.parametrize("columns", [7, 63, 257, 1600, 8000, 8037])
+@pytest.mark.parametrize("columns", [7, 63, 257, 1600, 8037])
 @pytest.mark.parametrize(("width", "count"), [(1, 2), (1, 10), (3, 1), (5, 10)])
 def test_the_best_continuations_are_those_of_a_stable_sort(
     columns: int, width: int, count: int, different: int, dtype: type
@@ -205,14 +175,6 @@ def test_the_best_continuations_are_those_of_a_stable_sort(
     assert np.array_equal(continuations.tokens[possible], expected[2][possible])
 
 
-def test_the_best_continuations_where_no_two_are_equal() -> None:
-    generator = np.random.default_rng(2)
-    live, values = (generator.standard_normal(size) for size in ((11, 5), (55, 8000)))
-    expected = sorted_sums(live, values, 10)
-    for part, sorted_part in zip(best_continuations(live, Scores(values), 10, 0), expected, strict=True):
-        assert np.array_equal(part, sorted_part)
-
-
 @pytest.mark.parametrize("best", range(0, 40, 3))
 def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int) -> None:
     """One 5, and in each of 40 blocks of 64 columns a 4 at the end."""
@@ -220,15 +182,6 @@ def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int)
     values[0, 63::64] = 4.0
     values[0, 64 * best + 10] = 5.0
     assert best_tokens(Scores(values), 2, 0)[1].tolist() == [[64 * best + 10, 63]]
-
-
-def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
-    values = np.random.default_rng(1).integers(0, 50, (11, 8000)).astype(np.float32)
-    expected = sorted_sums(np.zeros((11, 1)), values, 5)
-    best_values, tokens = best_tokens(Scores(values), 5, 0)
-    assert best_values.dtype == np.float64
-    assert np.array_equal(best_values, expected[0])
-    assert np.array_equal(tokens, expected[2])
 
 
 def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
@@ -268,14 +221,6 @@ def test_what_is_as_long_as_it_may_be_can_still_win() -> None:
     """</s> at once: log 0.6 / 1 = -0.51. A </s>: log 0.4 / 2 = -0.46, and at log 0.4 / 1 it would have lost."""
     close = table({BEGIN: {END: 0.6, A: 0.4}, A: {END: 1.0}})
     assert tokens(Search(close[None])(2, length_penalty="average", max_lengths=2)) == [[[A]]]
-
-
-def test_tokens_are_whole_numbers() -> None:
-    for copies in (1, 2):
-        results = Search(np.tile(GARDEN_PATH, (copies, 1, 1)))(2)
-        assert all(
-            type(token) is int for sentence in tokens(results) for hypothesis in sentence for token in hypothesis
-        )
 
 
 def test_finished_junk_does_not_end_the_search_before_the_good_translation_finishes() -> None:
@@ -334,15 +279,3 @@ def test_agrees_with_a_plain_search_that_never_stops_early(
     for transitions, limit, result in zip(tables.tolist(), limits, tokens(results), strict=True):
         plain = plain_beam_search(transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit)
         assert result == plain[:n_best]
-
-
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(beam_size: int) -> None:
-    tables = random_tables(7, 13, seed=3)
-    limits = [2, 3, 5, 7, 11, 13, 17]
-    together = Search(tables)(beam_size, length_penalty="average", max_lengths=limits, n_best=beam_size)
-    for sentence, limit in enumerate(limits):
-        alone = Search(tables[sentence : sentence + 1])(
-            beam_size, length_penalty="average", max_lengths=limit, n_best=beam_size
-        )
-        assert alone == [together[sentence]]

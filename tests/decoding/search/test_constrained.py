@@ -14,7 +14,7 @@ from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
-from tests.decoding.tables import Rows, normalized, random_tables, table_beam_search, table_step
+from tests.decoding.tables import Rows, normalized, random_tables, table_step
 
 Ids = Sequence[int]
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -92,20 +92,6 @@ def test_what_is_left_where_words_may_become_longer_by_hand() -> None:
     assert left_by([[4, 7, 8], [7]], [4, 7, 8], (8,)) == 1
 
 
-def test_progress_agrees_with_a_plain_search_for_the_phrases() -> None:
-    generator = random.Random(5)
-    for _ in range(200):
-        phrases = [generator.choices((4, 5, 6), k=generator.randrange(1, 5)) for _ in range(generator.randrange(1, 4))]
-        words = generator.choices((4, 5, 6, 7), k=9)
-        missing = [phrase for phrase in phrases if not contains(words, phrase)]
-        progress = [
-            max(size for size in range(len(phrase)) if size == 0 or words[-size:] == phrase[:size])
-            for phrase in missing
-        ]
-        expected = sum(map(len, missing)) - max(progress, default=0)
-        assert left_by(phrases, words) == expected
-
-
 def test_what_is_left_agrees_with_a_plain_search_for_whole_words() -> None:
     generator = random.Random(6)
     for _ in range(400):
@@ -173,30 +159,6 @@ def test_every_hypothesis_has_all_phrases_however_little_room_there_is(beam_size
             assert all(contains(hypothesis.tokens, phrase) for phrase in required)
 
 
-@pytest.mark.parametrize("length_penalty", PENALTIES)
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_without_phrases_it_is_beam_search(beam_size: int, length_penalty: LengthPenalty) -> None:
-    tables = random_tables(17, 11, seed=beam_size)
-    limits = [1 + sentence % 11 for sentence in range(17)]
-    plain = table_beam_search(
-        tables, beam_size=beam_size, limits=limits, length_penalty=length_penalty, n_best=beam_size
-    )
-    none = [[] for _ in range(17)]
-    assert plain == searched(
-        tables, none, beam_size=beam_size, limits=limits, n_best=beam_size, length_penalty=length_penalty
-    )
-
-
-def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
-    phrases = [[[4, 5], [9]], [], [[12]], [[4], [5], [6], [7]], [[8, 8, 8]], [[5, 6]], []]
-    tables = random_tables(7, 13, seed=3)
-    limits = [5, 6, 7, 8, 9, 11, 13]
-    batch = searched(tables, phrases, beam_size=4, limits=limits, n_best=3)
-    for sentence, limit in enumerate(limits):
-        alone = searched(tables[sentence : sentence + 1], [phrases[sentence]], beam_size=4, limits=[limit], n_best=3)
-        assert alone == [batch[sentence]]
-
-
 def test_phrases_prevail_over_rules() -> None:
     tables = random_tables(4, 9, seed=8)
     phrases = [[[4, 4, UNKNOWN]], [[5, 6, 5, 6]], [[UNKNOWN]], [[7]]]
@@ -237,31 +199,6 @@ def test_a_complete_word_is_not_made_longer() -> None:
     assert all(contains(best.tokens, [4, 5]) or contains(best.tokens, [4, 7]) for best, *_ in free)
     for best, *_ in searched(tables, [[[4]], [[4]]], beam_size=9, limits=[7, 7], continuing=continuing):
         assert contains(best.tokens, [4], (5, 7))
-
-
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> None:
-    """Such as "park" and "parks", however little room there is; 7 and 8 make a word longer."""
-    generator = random.Random(beam_size)
-    sentences, vocabulary = 80, 9
-    tables = random_tables(sentences, vocabulary, seed=beam_size)
-    tables[:, 4:, 7:] += 3.0  # which the model likes
-    tables = normalized(tables)
-    phrases = [
-        [
-            [generator.choice((4, 5)), *generator.choices((4, 7, 7, 8), k=generator.randrange(3))]
-            for _ in range(generator.randrange(1, 4))
-        ]
-        for _ in range(sentences)
-    ]
-    limits = [sum(map(len, required)) + 1 + index % 4 for index, required in enumerate(phrases)]
-    continuing = np.array([token in (7, 8) for token in range(vocabulary)])
-    results = searched(tables, phrases, beam_size=beam_size, limits=limits, continuing=continuing, n_best=beam_size)
-    for limit, required, result in zip(limits, phrases, results, strict=True):
-        assert result
-        for hypothesis in result:
-            assert len(hypothesis.tokens) < limit
-            assert all(contains(hypothesis.tokens, phrase, (7, 8)) for phrase in required)
 
 
 def test_whole_words_with_prefixes_and_rules_however_little_room_there_is() -> None:

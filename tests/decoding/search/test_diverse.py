@@ -6,17 +6,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nmt.config.schema import SamplingConfig
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.loop import search
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
-from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
+from tests.decoding.tables import Rows, random_tables, table_step
 from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -54,18 +53,6 @@ def test_a_small_strength_changes_little_and_nothing_is_given_twice() -> None:
     (best,) = searched(sure[None], groups=3, group_size=2, strength=1e-6, limits=[9])
     assert best[0].tokens == [A, C]
     assert [hypothesis.tokens for hypothesis in best] == [[A, C], [A, B, C]]  # each of the three groups finds these two
-
-
-@pytest.mark.parametrize("length_penalty", PENALTIES)
-@pytest.mark.parametrize("group_size", [1, 2, 5])
-def test_the_first_group_is_beam_search(group_size: int, length_penalty: LengthPenalty) -> None:
-    tables = random_tables(17, 11, seed=group_size)
-    limits = [1 + sentence % 11 for sentence in range(17)]
-    plain = table_beam_search(tables, beam_size=group_size, limits=limits, length_penalty=length_penalty)
-    options = {"group_size": group_size, "limits": limits, "length_penalty": length_penalty}
-    assert searched(tables, groups=1, strength=3.0, **options) == plain
-    for several, (best,) in zip(searched(tables, groups=4, strength=3.0, **options), plain, strict=True):
-        assert best in several
 
 
 def plain_search(
@@ -116,15 +103,6 @@ def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: Leng
     assert compared > 3
 
 
-def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
-    tables = random_tables(7, 13, seed=3)
-    limits = [3, 4, 5, 7, 11, 13, 17]
-    batch = searched(tables, groups=3, group_size=2, strength=0.7, limits=limits)
-    for sentence, limit in enumerate(limits):
-        alone = searched(tables[sentence : sentence + 1], groups=3, group_size=2, strength=0.7, limits=[limit])
-        assert alone == [batch[sentence]]
-
-
 def test_nan_is_an_error() -> None:
     broken = GARDEN_PATH.copy()
     broken[A, C] = float("nan")
@@ -138,7 +116,8 @@ def different_pieces(best: list) -> int:
 
 def test_text(vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator([network("luong", source_size=size, target_size=size)], vocabularies)
+    decoding = DecodingConfig(max_length_ratio=0.6, max_length_extra=4)
+    translator = Translator([network("luong", source_size=size, target_size=size)], vocabularies, decoding=decoding)
     plain = list(translator.translate(TEXT, n_best=4, beam_size=8))
     options = {"n_best": 4, "beam_size": 8, "diversity": 2.0}
     diverse = list(translate(translator, TEXT, **options))
@@ -148,27 +127,6 @@ def test_text(vocabularies) -> None:
         assert [translation.score for translation in best] == sorted(
             (translation.score for translation in best), reverse=True
         )
-    for how in ({"batch_tokens": 1}, {"batch_tokens": 1000}):
-        again = list(translate(translator, TEXT, **options, **how))
-        assert [[translation.tokens for translation in best] for best in again] == [
-            [translation.tokens for translation in best] for best in diverse
-        ]
     ruled = translate(translator, TEXT, **options, no_repeat_ngram_size=1, coverage_penalty=0.2, minimum_length=5)
     for best in ruled:
         assert all(len(set(translation.tokens)) == len(translation.tokens) >= 5 for translation in best)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"diversity": 1.0}, "only on n-best lists"),
-        ({"diversity": 1.0, "n_best": 2, "sampling": SamplingConfig()}, "`diversity` does not go with `sampling`"),
-        ({"diversity": 1.0, "n_best": 2, "constraints": ["dog"] * 6}, "`diversity` does not go with `constraints`"),
-        ({"diversity": -1.0, "n_best": 2}, "`diversity` is -1.0; allowed: a number, at least 0"),
-    ],
-)
-def test_what_it_does_not_go_with(vocabularies, options, message) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network("luong", source_size=size, target_size=size)], vocabularies)
-    with pytest.raises(UserError, match=message):
-        translate(translator, TEXT, **options)

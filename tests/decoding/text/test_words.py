@@ -94,7 +94,13 @@ def test_any_line(subwords: Subwords, line: str) -> None:
 def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
     model = network(source_size=subwords.size, target_size=subwords.size)
     translator = Translator([model], Vocabularies(subwords, subwords), longest_segment=50)
-    options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.1, "replace_unknown": {} if replaced else None}
+    options = {
+        "beam_size": 2,
+        "n_best": 2,
+        "max_length_ratio": 0.1,
+        "max_length_extra": 3,
+        "replace_unknown": {} if replaced else None,
+    }
     lines = [line[:300] for line in LINES]
     plain = translate(translator, lines, **options)
     aligned = translate(translator, lines, alignments=True, **options)
