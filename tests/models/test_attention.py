@@ -158,22 +158,6 @@ def test_location_by_hand(offset: float) -> None:
     assert (weights[:, 0] == 0).tolist() == [[value == 0 for value in row] for row in expected]
 
 
-def test_location_trains_with_sentences_longer_than_it_knows() -> None:
-    score = LocationScore(1, 1, positions=3)
-    set_weights(score, layer__weight=[0.0, LN2, LN3])
-    attention = Attention(score, GlobalScope(1), memory_size=1)
-    memory = attention.remember(torch.tensor([[[1.0], [2.0], [3.0], [1e9], [1e9]]]), torch.tensor([5]))
-    query = torch.ones(1, 1, 1, requires_grad=True)
-    context, _ = attention(query, memory, FIRST)
-    assert context.item() == pytest.approx(1 / 6 + 2 * 2 / 6 + 3 * 3 / 6)
-    context.sum().backward()
-    assert query.grad is not None
-    assert query.grad.isfinite().all()
-    assert score.layer.weight.grad is not None
-    assert score.layer.weight.grad.isfinite().all()
-    assert score.layer.weight.grad.any()
-
-
 def test_location_sensitive_by_hand() -> None:
     """A filter (1, 10, 100) over the last weights (0.2, 0.3, 0.5): position j sees what is left of it once, itself ten
     times, what is right of it a hundred times; beyond the sentence there is nothing."""
@@ -190,16 +174,6 @@ def test_location_sensitive_by_hand() -> None:
     filtered = [2.0 + 30.0, 0.2 + 3.0 + 50.0, 0.3 + 5.0]
     expected = [2 * math.tanh(0.5 + h + 0.01 * f) for h, f in zip([0.0, -1.0, 0.25], filtered, strict=True)]
     assert scored(score, [1.0], [[0.0], [-1.0], [0.25]], past) == pytest.approx(expected)
-
-
-def test_no_score_gives_no_context() -> None:
-    config = ModelConfig.model_validate({"attention": {"score": "none"}, "decoder": {"hidden_size": 3}})
-    attention = build_attention(config, memory_size=5)
-    assert list(attention.parameters()) == []
-    memory = attention.remember(torch.ones(2, 7, 5), torch.tensor([7, 4]))
-    context, weights, _ = attention.step(torch.ones(2, 3), memory, attention.start(memory))
-    assert context.shape == (2, 0)
-    assert weights.tolist() == [[0.0] * 7] * 2
 
 
 # ---------------------------------------------------------------------------------------------------------- all scores

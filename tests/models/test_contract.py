@@ -54,17 +54,6 @@ def test_padding(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
 
 
 @torch.no_grad()
-def test_a_sentence_does_not_notice_its_neighbors(model: Seq2Seq, batch: Batch) -> None:
-    """Each sentence alone, without padding, gives what it gives in the batch."""
-    source, lengths, target_input = batch
-    together = model(source, lengths, target_input)
-    for row, length in enumerate(lengths.tolist()):
-        alone = model(source[row : row + 1, :length], lengths[row : row + 1], target_input[row : row + 1])
-        torch.testing.assert_close(together.vectors[row], alone.vectors[0], rtol=0, atol=1e-12)
-        torch.testing.assert_close(together.weights[row, :, :length], alone.weights[0], rtol=0, atol=1e-12)
-
-
-@torch.no_grad()
 def test_a_mask_that_is_not_there_is_true_everywhere(model: Seq2Seq, batch: Batch) -> None:
     """Where nothing is padded there is none, and nothing depends on it."""
     longest = batch[1].argmax().repeat(2)

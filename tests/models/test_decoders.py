@@ -57,21 +57,6 @@ def test_bahdanau_asks_with_the_old_state(make_model: MakeModel, batch: Batch) -
         assert torch.equal(query, state.layers[1][0])
 
 
-@torch.no_grad()
-def test_bahdanau_weights_of_a_word_do_not_know_the_word_before_it(make_model: MakeModel, batch: Batch) -> None:
-    """y_{i-1} enters s_i, and the query of word i is s_{i-1}. In the other decoders, and in the authors' order, the
-    default, it has been read before."""
-    source, lengths, target_input = batch
-    other = target_input.clone()
-    other[:, 3] = 18
-    first_changes = {"luong": 3, "conditional_gru": 3, "bahdanau paper": 4, "bahdanau": 3}
-    for decoder, first_change in first_changes.items():
-        model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
-        weights, changed = (model(source, lengths, tokens).weights[:2] for tokens in (target_input, other))
-        differs = (weights != changed).flatten(2).any(2).all(0)
-        assert differs.tolist() == [position >= first_change for position in range(8)], decoder
-
-
 # ------------------------------------------------------------------------------------------------------------ readouts
 
 
@@ -86,16 +71,6 @@ def test_maxout_takes_the_larger_of_each_pair(make_model: MakeModel, batch: Batc
     vectors = model(*batch).vectors
     assert vectors.shape == (3, 8, 3)
     assert (vectors == torch.tensor([5.0, 7, -3])).all()
-
-
-def test_maxout_sends_the_gradient_to_the_larger_one(make_model: MakeModel, batch: Batch) -> None:
-    model = make_model(decoder={"type": "bahdanau", "output_size": 3})
-    readout: Any = model.decoder.readout
-    zero(readout)
-    with torch.no_grad():
-        readout.bias.copy_(torch.tensor([1.0, 5, 7, 2, -3, -4]))
-    model(*batch).vectors.sum().backward()
-    assert readout.bias.grad.tolist() == [0, 24, 24, 0, 24, 0]  # 3 sentences of 8 steps
 
 
 # ------------------------------------------------------------------------------------------------------- fixed context
@@ -120,13 +95,3 @@ def test_a_fixed_context_is_the_last_state_of_the_encoder(
     summary = model.encoder(model.source_embedding(batch[0]), model.encoder.tokens_read(batch[1])).summary
     assert len(contexts) == batch[2].size(1)
     assert all(torch.equal(context, summary) for context in contexts)
-
-
-# ------------------------------------------------------------------------------------------------------------- dropout
-
-
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_no_dropout_outside_training(make_model: MakeModel, batch: Batch, decoder: str) -> None:
-    rates = {"dropout": 0.5, "output_dropout": 0.5, "word_dropout": 0.5}
-    model = make_model(encoder={**rates, "layers": 2}, decoder={**rates, "layers": 2, "type": decoder})
-    assert torch.equal(model(*batch).vectors, model(*batch).vectors)

@@ -1,7 +1,9 @@
-"""Whole models computed by the fused kernels and by their plain twins, in float64: losses, weights and gradients."""
+"""Whole models that are trained with dropout, by the fused kernels and by their plain twins, in float64.
+
+Without dropout both are compared with the oracle, all options with each other: tests/oracle/test_models.py.
+"""
 
 from collections.abc import Callable
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -9,7 +11,6 @@ import torch
 from torch import Tensor
 
 from nmt.models.decoders import DECODERS
-from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.ops.loss import smoothed_cross_entropy
@@ -19,26 +20,15 @@ Batch = tuple[Tensor, Tensor, Tensor]
 Changes = dict[str, Any]
 
 DECODER_VARIANTS: dict[str, Changes] = {
-    "gru": {},
     "layers": {"layers": 3},
     "reset first": {"cell": "gru_reset_first", "layers": 2},
-    "lstm": {"cell": "lstm"},
     "lstm layers": {"cell": "lstm", "layers": 2},
-    "normalized": {"layers": 2, "layer_normalization": True},
-    "residual": {"layers": 3, "residual": True},
-    "residual lstm": {"layers": 2, "residual": True, "cell": "lstm"},
     "locked": {"layers": 3, "locked_dropout": True},
 }
 ENCODERS: dict[str, Changes] = {
-    "gru": {},
     "lstm layers": {"cell": "lstm", "layers": 2},
-    "one direction": {"bidirectional": False, "layers": 2},
-    "summed": {"directions": "sum"},
-    "residual": {"layers": 3, "residual": True},
     "locked": {"layers": 3, "locked_dropout": True, "dropout": 0.3, "output_dropout": 0.3},
-    "residual lstm": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "reverse_source": True},
     "reset first": {"cell": "gru_reset_first", "layers": 2},
-    "reversed": {"reverse_source": True, "bidirectional": False, "cell": "lstm"},
 }
 
 
@@ -74,39 +64,6 @@ def test_decoders(make_model: MakeModel, batch: Batch, decoder: str, variant: st
     assert_equal(make_model(decoder=settings), batch)
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_scores(make_model: MakeModel, batch: Batch, score: str) -> None:
-    options = {"positions": 12} if score == "location" else {}
-    if score == "location_sensitive":
-        options = {"filters": 4, "filter_width": 5}
-    assert_equal(make_model(attention={"score": score, **options}, decoder={"hidden_size": 20}), batch)
-
-
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
     assert_equal(make_model(encoder={"dropout": 0.0, "word_dropout": 0.2, **ENCODERS[encoder]}), batch)
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize(("dtype", "copies"), [(torch.float64, 1), (torch.float64, 2), (torch.float32, 2)])
-@pytest.mark.parametrize(
-    ("encoder", "decoder"), [*zip(ENCODERS, cycle(["gru", "reset first", "lstm layers", "paper's order"]))]
-)
-def test_steps(
-    make_model: MakeModel, batch: Batch, encoder: str, decoder: str, copies: int, dtype: torch.dtype
-) -> None:
-    """Of few sentences, whose encoder is the library's, and of more; of the model as it is, too."""
-    variants = {**DECODER_VARIANTS, "gru": DECODER_VARIANTS["layers"]}
-    changes = variants.get(decoder, {"type": "bahdanau", "order": "paper", "layers": 2})
-    score = {"score": "concat"} if decoder == "gru" else {}  # a layer that is multiplied in two parts
-    model = make_model(encoder=ENCODERS[encoder], decoder=changes, attention=score).to(dtype)
-    source, lengths = batch[0].repeat(copies, 1), batch[1].repeat(copies)
-    tolerance = 1e-11 if dtype == torch.float64 else 1e-5
-    results = []
-    for fused in (False, True):
-        with computing(fused=fused):
-            state = model.start(source, lengths)
-            for words in ([5, 6, 7], [8, 3, 4]):
-                log_probabilities, state = model.step(torch.tensor(words * copies), state)
-        results.append(log_probabilities)
-    torch.testing.assert_close(results[1], results[0], rtol=tolerance, atol=tolerance)

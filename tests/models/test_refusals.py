@@ -168,36 +168,6 @@ def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> No
     assert mentions(refusals(model), f"model.{key}: ", words)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "attention: {score: location_sensitive, filter_width: 7}",
-        f"attention: {{score: cosine, temperature: 1}}, {FITTING}",
-        f"attention: {{score: cosine, temperature: learned}}, {FITTING}",
-        "attention: {score: dot}, encoder: {hidden_size: 100}, decoder: {hidden_size: 200}",
-        f"attention: {{score: dot}}, {BOTH_SUMMED}, decoder: {{hidden_size: 100}}",
-        "attention: {score: dot}, encoder: {bidirectional: false, hidden_size: 300}, decoder: {hidden_size: 300}",
-        "decoder: {type: conditional_gru, layers: 2}, encoder: {cell: lstm}",
-        "attention: {score: none}, encoder: {bidirectional: false}",
-        "attention: {score: none}, decoder: {initial_state: copy}",
-        "attention: {score: none}, encoder: {layers: 2}",  # the lower layer's two directions are read
-        f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layer_normalization: true}}, decoder: {{{MEAN}}}",
-        "attention: {score: none}, encoder: {directions: sum}, decoder: {initial_state: copy, hidden_size: 256}",
-        "attention: {score: fixed}, encoder: {bidirectional: false, output_dropout: 0.1, reverse_source: true}",
-        "attention: {score: fixed}, encoder: {bidirectional: false}, decoder: {initial_state: zeros}",
-        "decoder: {initial_state: forward, hidden_size: 256, layers: 3, cell: lstm}",
-        "encoder: {bidirectional: false}, decoder: {initial_state: forward, hidden_size: 256}",
-        "decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
-        "decoder: {initial_state: copy}",
-        "encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}",
-        f"{BOTH_SUMMED}, decoder: {{initial_state: copy, hidden_size: 100}}",
-        "initialization: {forget_bias: 1}, decoder: {cell: lstm}",
-    ],
-)
-def test_models_that_load(refusals: Refusals, model: str) -> None:
-    assert refusals(model) == []
-
-
 @pytest.mark.parametrize("value", ["0", "true", "learnt", ".inf"])
 def test_a_temperature_is_a_positive_number_or_learned(refusals: Refusals, value: str) -> None:
     messages = refusals(f"attention: {{score: cosine, temperature: {value}}}, {FITTING}")
@@ -231,63 +201,6 @@ def test_guided_alignment_needs_attention(tmp_path: Path, score: str) -> None:
 
 
 # --------------------------------------------------------------------- options without an effect, and all at once
-
-MEMBERS = {"attention.score": SCORES, "attention.scope": SCOPES, "decoder.type": DECODERS}
-TAKERS = {
-    "attention.score": {
-        "temperature": {"cosine"},
-        "size": {"additive", "concat", "location_sensitive"},
-        "bias": {"additive", "location_sensitive"},
-        "coverage": {"additive", "concat", "location_sensitive"},
-        "positions": {"location"},
-        "filters": {"location_sensitive"},
-        "filter_width": {"location_sensitive"},
-    },
-    "attention.scope": {
-        "half_width": {"local-m", "local-p"},
-        "gaussian": {"local-m"},
-        "position_scale": {"local-p"},
-        "position_logit": {"local-p"},
-        "renormalize": {"local-p"},
-    },
-    "decoder.type": {
-        "order": {"bahdanau"},
-        "input_feeding": {"luong"},
-        "fed_dropout": {"luong"},
-        "attentional_dropout": {"luong"},
-        "attentional_activation": {"luong"},
-    },
-}
-WRITTEN = {
-    **dict.fromkeys(("bias", "coverage", "gaussian", "renormalize"), "true"),
-    "position_scale": "length",
-    "position_logit": "unscaled",
-    "order": "paper",
-    "input_feeding": "false",
-    "fed_dropout": "0.2",
-    "attentional_dropout": "0.2",
-    "attentional_activation": "none",
-}  # other than the defaults; the other options are numbers
-
-
-@pytest.mark.parametrize(("key", "name"), [(key, name) for key, members in MEMBERS.items() for name in members])
-def test_options_of_another_member(refusals: Refusals, key: str, name: str) -> None:
-    """Each option with each member of its family: taken or refused, and all refusals in one report."""
-    section, family = key.split(".")
-    before = ONE_WAY.get(name, "") + ("" if section == "decoder" else f"decoder: {{{MEAN}}}, ")
-    written = {option: f"{option}: {WRITTEN.get(option, 9)}" for option in TAKERS[key]}
-    refused = []
-    for option, text in written.items():
-        takers = [member for member in MEMBERS[key] if member in TAKERS[key][option]]
-        messages = refusals(f"{before}{section}: {{{family}: {name}, {text}}}")
-        if name in takers:
-            assert messages == []
-        else:
-            words = f"has no effect with {family}: {name}; leave it out, or use {' or '.join(takers)}"
-            assert mentions(messages, f"model.{section}.{option}: {words}")
-            refused += messages
-    together = refusals(f"{before}{section}: {{{family}: {name}, {', '.join(written.values())}}}")
-    assert sum(f"has no effect with {family}: {name};" in message for message in together) == len(refused)
 
 
 def test_options_that_are_off(refusals: Refusals) -> None:
@@ -358,12 +271,6 @@ def test_the_names_are_those_of_the_members(
     assert not any("given" in message for message in refusals(f"{section}: {{{key}: toy}}"))
     sections = json_schema({**FAMILIES, "metric": []})["$defs"]
     assert ", ".join(sections[f"{section.title()}Config"]["properties"][key]["enum"]) == names
-
-
-def test_unknown_names_come_with_all_that_is_wrong_with_single_keys(refusals: Refusals) -> None:
-    messages = refusals("attention: {score: dott, half_width: 0}, decoder: {type: luon, initial_state: zero}")
-    keys = ["attention.half_width", "attention.score", "decoder.initial_state", "decoder.type"]
-    assert sorted(message.split(": ")[1] for message in messages) == [f"model.{key}" for key in keys]
 
 
 # ------------------------------------------------------------------------------------------- taken, but with a warning

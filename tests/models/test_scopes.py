@@ -1,7 +1,6 @@
 """Where attention looks: local windows as tables, and predicted positions known by hand."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -62,37 +61,6 @@ def test_monotonic_windows() -> None:
     assert table(weights[2]) == ["x....."] * 8
 
 
-def test_monotonic_half_width_is_on_either_side() -> None:
-    weights = weights_of(monotonic(2), [0.0] * 4, [7])
-    assert table(weights[0]) == ["xxx....", "xxxx...", "xxxxx..", ".xxxxx."]
-    assert weights[0, 3].tolist() == pytest.approx([0, 0.2, 0.2, 0.2, 0.2, 0.2, 0])  # no Gaussian
-
-
-def test_a_monotonic_window_wider_than_the_sentence_is_global() -> None:
-    weights = weights_of(monotonic(10), [0.0] * 13, [5, 2])
-    torch.testing.assert_close(weights[0], torch.full((13, 5), 1 / 5, dtype=torch.float64))
-    assert weights[1].tolist() == [[0.5, 0.5, 0.0, 0.0, 0.0]] * 13
-
-
-def test_monotonic_steps_are_those_of_search() -> None:
-    """Step by step, with two hypotheses a sentence, the window is that of the step."""
-    attention = Attention(DotScore(1, 1), monotonic(1), memory_size=1)
-    memory = attention.remember(torch.zeros(2, 4, 1), torch.tensor([4, 2]))
-    past, rows = attention.start(memory), []
-    for _ in range(5):
-        _, weights, past = attention.step(torch.zeros(4, 1), memory, past)
-        rows.append(table(weights))
-    assert [row[0] for row in rows] == [row[1] for row in rows] == ["xx..", "xxx.", ".xxx", "..xx", "..xx"]
-    assert [row[2] for row in rows] == [row[3] for row in rows] == ["xx..", "xx..", "xx..", "xx..", "xx.."]
-
-
-def test_monotonic_weights_with_a_gaussian_by_hand() -> None:
-    """D = 2, so σ = 1: even weights times the Gaussian at the distances from t, at the beginning 0, 1 and 2."""
-    weights = weights_of(monotonic(2, gaussian=True), [0.0] * 4, [7])
-    assert weights[0, 0].tolist() == pytest.approx([1 / 3, HALF / 3, TWO / 3, 0, 0, 0, 0])
-    assert weights[0, 3].tolist() == pytest.approx([0, TWO / 5, HALF / 5, 1 / 5, HALF / 5, TWO / 5, 0])
-
-
 # -------------------------------------------------------------------------------------------------------------- local-p
 
 
@@ -140,24 +108,6 @@ def test_predictive_weights_by_hand() -> None:
     )
 
 
-def test_predictive_window_around_a_real_position() -> None:
-    """S = 6, p_t = 2.5: with D = 1 the window is {2, 3} (its floor would give three positions); σ = 1/2, so each is one
-    standard deviation away. With D = 2 it is {1, 2, 3, 4}."""
-    weights = weights_of(predictive(1), [0.0], [6])
-    assert weights[0, 0].tolist() == pytest.approx([0, 0, HALF / 2, HALF / 2, 0, 0])
-    assert table(weights[0]) == ["..xx.."]
-    assert table(weights_of(predictive(2), [0.0], [6])[0]) == [".xxxx."]
-
-
-def test_predictive_windows_end_with_the_sentence() -> None:
-    """The softmax is over what is inside both: p_t = 1.5 of 3 tokens sees two of them with D = 1, all with D = 2."""
-    weights = weights_of(predictive(1), [1.0], [11, 3, 1])
-    assert table(weights[:, 0]) == [".......xx..", ".xx........", "x.........."]
-    assert weights[1, 0].tolist() == pytest.approx([0, HALF / 2, HALF / 2, 0, 0, 0, 0, 0, 0, 0, 0])
-    assert weights[2, 0, 0] == 1  # the only token is where p_t is
-    assert table(weights_of(predictive(2), [1.0], [11, 3, 1])[:, 0]) == ["......xxxx.", "xxx........", "x.........."]
-
-
 @pytest.mark.parametrize(("pull", "first", "last"), [(1e3, 0.0, 1.0), (-1e3, 1.0, 0.0)], ids=["end", "beginning"])
 def test_predicted_position_at_the_borders(pull: float, first: float, last: float) -> None:
     """A saturated σ gives exactly the first or the last token, never a position beyond it."""
@@ -165,15 +115,6 @@ def test_predicted_position_at_the_borders(pull: float, first: float, last: floa
     nn.init.constant_(scope.vector, pull)
     weights = weights_of(scope, [1.0], [4])[0, 0]
     assert weights.tolist() == pytest.approx([first / 2, first * TWO / 2, last * TWO / 2, last / 2])
-
-
-def test_renormalized_weights_sum_to_one() -> None:
-    weights = weights_of(predictive(2, renormalize=True), [0.0], [9, 3, 1])
-    total = 1 + 2 * HALF + 2 * TWO
-    assert weights[0, 0].tolist() == pytest.approx(
-        [0, 0, TWO / total, HALF / total, 1 / total, HALF / total, TWO / total, 0, 0]
-    )
-    assert weights.sum(-1).flatten().tolist() == pytest.approx([1, 1, 1])
 
 
 def test_the_gaussian_comes_after_the_softmax() -> None:
@@ -199,17 +140,3 @@ def test_renormalized_far_scores_stay_finite() -> None:
     weights.square().sum().backward()
     assert values.grad is not None
     assert values.grad.isfinite().all()
-
-
-def test_only_the_position_learns_from_where_it_is() -> None:
-    """One unit of gradient on the weight left of p_t = 2: it would grow if p_t went left, so v_p's gradient is
-    negative. With the scores all 0 nothing else of the scope matters."""
-    scope = predictive(2)
-    nn.init.zeros_(scope.vector)
-    attention = Attention(DotScore(1, 1), scope, memory_size=1).double()
-    memory = attention.remember(torch.zeros(1, 5, 1, dtype=torch.float64), torch.tensor([5]))
-    _, weights = attention(torch.ones(1, 1, 1, dtype=torch.float64), memory, all_steps(1, device=torch.device("cpu")))
-    weights[0, 0, 1].backward()
-    # a(1) = g/5 with g = exp(-(1 - p)²/2): da/dp = g/5 · (1 - p) = -HALF/5; dp/dv = 4 · σ'(0) · tanh(100) = 1
-    gradient: Any = scope.vector.grad
-    assert gradient.tolist() == pytest.approx([-HALF / 5])

@@ -110,23 +110,6 @@ def test_locked_masks_leave_units_unread(
     assert (0 < unread < gradient.size(1)) if locked else (unread == 0)
 
 
-@pytest.mark.parametrize("locked", [True, False])
-@pytest.mark.parametrize("decoder", ["luong", "luong at once", "bahdanau", "conditional_gru"])
-def test_locked_masks_of_annotations_and_vectors(
-    make_model: MakeModel, batch: Batch, decoder: str, locked: bool
-) -> None:
-    """The same units are 0 at all steps of a sentence, and others in other sentences."""
-    settings = {"output_dropout": 0.5, "locked_dropout": locked}
-    feeding = {"input_feeding": False} if "once" in decoder else {}
-    model = make_model(encoder=settings, decoder={**settings, "type": decoder.split()[0], **feeding}).train()
-    annotations = model.encoder(model.source_embedding(batch[0]), batch[1]).annotations
-    vectors = model(*batch).vectors
-    for zeros in (annotations[0] == 0, vectors[0] == 0, vectors[1] == 0):
-        assert zeros.any()
-        assert (zeros == zeros[:1]).all() == locked
-    assert ((vectors[0] == 0) != (vectors[1] == 0)).any()
-
-
 def test_annotations_are_dropped_after_their_normalization(make_model: MakeModel, batch: Batch) -> None:
     """Dropped before it, they would come out as its bias."""
     model = make_model(encoder={"output_dropout": 0.999999, "layer_normalization": True}).train()
@@ -140,17 +123,6 @@ def test_the_fed_vector_alone_is_dropped(make_model: MakeModel, batch: Batch) ->
     """Its own mask leaves the vectors of the output layer whole."""
     model = make_model(decoder={"fed_dropout": 0.5}).train()
     assert model(*batch).vectors.all()
-
-
-def test_fed_vector_is_the_one_that_was_dropped(make_model: MakeModel, batch: Batch) -> None:
-    """With the attentional vector dropped altogether, the feed weights see zeros only and get no gradient."""
-    model = make_model(decoder={"output_dropout": 0.999999})
-    model.train()
-    outputs = model(*batch)
-    assert not outputs.vectors.any()
-    outputs.weights.square().sum().backward()
-    assert model.decoder.feed is not None
-    assert not model.decoder.feed.weight.grad.any()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,6 @@ def test_chunks_equal_the_plain_twin(monkeypatch: pytest.MonkeyPatch, chunk: int
         torch.testing.assert_close(fast, plain, rtol=0, atol=1e-12)
 
 
-def test_gradient_against_finite_differences() -> None:
-    vectors, weight, targets = inputs()
-    assert torch.autograd.gradcheck(lambda v, w: log_probabilities(v, w, targets), (vectors, weight))
-
-
 @pytest.mark.parametrize("frozen", ["weight", "vectors"])
 def test_what_is_frozen_has_no_gradient(frozen: str) -> None:
     vectors, weight, targets = inputs()

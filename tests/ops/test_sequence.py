@@ -61,19 +61,3 @@ def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
         torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
     for gradient, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
         torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("cell", KINDS)
-def test_gradcheck(cell: str) -> None:
-    assert torch.autograd.gradcheck(
-        lambda *tensors: fast(cell, list(tensors), padding()), problem(cell), fast_mode=True
-    )
-
-
-@pytest.mark.parametrize("cell", KINDS)
-def test_at_padding_the_state_stays(cell: str) -> None:
-    tensors, real = problem(cell), padding()
-    outputs = fast(cell, tensors, real)[0]
-    assert torch.equal(outputs[-1, 0, 1], outputs[0, 0, 1])  # one word, then padding
-    assert torch.equal(outputs[4, 1, 4], tensors[3][1, 4])  # five steps of padding, then two words
-    assert not torch.equal(outputs[5, 1, 4], tensors[3][1, 4])

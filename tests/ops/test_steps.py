@@ -108,17 +108,6 @@ def test_a_pass_that_fails_leaves_no_memory_behind() -> None:
     assert held() is None
 
 
-def test_gradcheck() -> None:
-    fast, _, inputs = loops()
-    names, values = zip(*fast.named_parameters(), strict=True)
-
-    def states(inputs: Tensor, *weights: Tensor) -> Tensor:
-        result: Tensor = torch.func.functional_call(fast, dict(zip(names, weights, strict=True)), inputs)
-        return result
-
-    assert torch.autograd.gradcheck(states, (inputs, *values))
-
-
 def test_frozen_weights_get_no_gradient_and_inputs_still_do() -> None:
     fast, plain, inputs = loops()
     for loop in (fast, plain):

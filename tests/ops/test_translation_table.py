@@ -120,14 +120,6 @@ def test_pairs_of_equal_lengths_are_computed_together(
     assert {source.dtype for source, _ in groups} == {torch.int32}  # 4 bytes a piece
 
 
-def test_what_goes_together_wins() -> None:
-    """das Haus / the house, das Buch / the book, ein Buch / a book: das 4, Haus 5, Buch 6, ein 3; the 1, house 2, …"""
-    pairs = arrays([([4, 5], [1, 2]), ([4, 6], [1, 3]), ([3, 6], [4, 3])])
-    table = ibm_model_1(pairs, source_size=SOURCES, target_size=TARGETS)
-    best = most_probable(table, 1, source_size=SOURCES, filling=0)
-    assert best.squeeze(1).tolist() == [0, 0, 0, 4, 1, 2, 3]
-
-
 def test_the_most_probable_by_hand() -> None:
     table = TranslationTable(
         torch.tensor([1, 1, 1, 2, 3, 3]),  # 3 is NULL
