@@ -172,21 +172,6 @@ def test_what_another_process_is_writing_stays_until_it_is_killed(tmp_path: Path
     assert path.read_text(encoding="utf-8") == "mine"
 
 
-def test_what_a_process_leaves_that_is_killed_meanwhile_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    command = [sys.executable, "-c", WRITER, path]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "writing\n"
-        with written_atomically(path) as file:
-            assert len(names(tmp_path)) == 2
-            writer.kill()
-            writer.wait()
-            file.write("mine")
-    assert names(tmp_path) == ["out"]
-    assert path.read_text(encoding="utf-8") == "mine"
-
-
 def test_without_locks_what_was_left_stays_for_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -117,31 +115,6 @@ def test_a_table_that_was_stopped_goes_on(
     capsys.readouterr()
     assert attention_table.main(["--report-only", *folders]) == 0
     assert f"{document}: 0 of {len(ROWS)} rows" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> None:
-    """Every result under version control would be found by its row, so that none is trained again."""
-    script = attention_table.ROOT / "scripts" / "get_multi30k.py"
-    options = ["--from", shared_data / "multi30k", "--output", tmp_path / "data" / "multi30k", "--form", "tok"]
-    subprocess.run([sys.executable, script, *options], check=True, stdout=subprocess.DEVNULL)
-    make_synthetic_corpus(tmp_path / "data" / "synthetic")
-    shutil.copytree(attention_table.ROOT / "configs", tmp_path / "configs")
-
-    def moved(path: Path | None) -> Path:
-        assert path is not None
-        return tmp_path / path.relative_to(attention_table.ROOT)
-
-    multi30k, synthetic = RECIPES["short"].tasks
-    tasks = [
-        task._replace(config=moved(task.config), source=moved(task.source), reference=moved(task.reference))
-        for task in (multi30k, synthetic._replace(gold=moved(synthetic.gold)))
-    ]
-    results = attention_table.RESULTS
-    known = {training.kept for training in plan(tasks, list(ROWS.values()), seeds=[1], runs=tmp_path, results=results)}
-    kept = set(results.glob("*.json"))
-    assert len(kept) >= 58
-    assert kept <= known
 
 
 @pytest.mark.slow

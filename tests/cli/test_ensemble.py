@@ -28,25 +28,6 @@ def lines(name: str) -> list[str]:
     return Path(name).read_text(encoding="utf-8").splitlines()
 
 
-def test_nmt_translate() -> None:
-    assert translate.main([*BOTH, "--input", "text", "--output", "out", "--alignments", "links"]) == 0
-    expected = list(Translator.load(["one", "two"]).translate(TEXT, alignments=True))
-    assert lines("out") == [best.text for best, *_ in expected]
-    assert lines("links") == [" ".join(f"{s}-{t}" for s, t in best.alignment) for best, *_ in expected]
-    assert translate.main([*BOTH[:2], "--input", "text", "--output", "alone"]) == 0
-    assert lines("alone") != lines("out")
-
-
-def test_nmt_score_gives_the_mean_of_the_models_scores() -> None:
-    scores = {}
-    for name, models in {"both": BOTH, "one": BOTH[:2], "two": BOTH[2:]}.items():
-        assert score.main([*models, "--source", "text", "--target", "text", "--output", f"{name}.scores"]) == 0
-        scores[name] = [float(line) for line in lines(f"{name}.scores")]
-    assert scores["one"] != scores["two"]
-    means = [(one + two) / 2 for one, two in zip(scores["one"], scores["two"], strict=True)]
-    assert scores["both"] == pytest.approx(means, abs=1e-3)
-
-
 def test_the_mean_is_an_option_of_all_three() -> None:
     mean = ["--ensemble", "probabilities"]
     assert (

@@ -37,11 +37,6 @@ def test_every_pair_once_an_epoch(batch_by: str, batch_size: int) -> None:
     assert sorted(np.concatenate(plan).tolist()) == list(range(1009))
 
 
-def test_batches_of_sentences_have_their_size() -> None:
-    plan = plan_batches(*lengths(1009), batch_size=7, batch_by="sentences", seed=1, epoch=2)
-    assert sorted(map(len, plan)) == [1] + [7] * 144
-
-
 def test_batches_of_tokens_never_exceed_the_limit_and_are_full() -> None:
     source, target = lengths(1009)
     widths = np.maximum(source, target) + 1

@@ -83,10 +83,6 @@ def test_corpora_of_one_size_are_drawn_from_by_themselves(shuffle: Shuffle) -> N
     assert first != second
 
 
-def test_a_corpus_of_which_nothing_is_left() -> None:
-    assert sorted(epoch_rows([0, 3], [2.0, 1.0], 1)) == [0, 1, 2]
-
-
 @pytest.mark.parametrize("shuffle", ["every_epoch", "once", "never"])
 def test_batches_have_the_rows_of_the_epoch(shuffle: Shuffle) -> None:
     rows = np.array([4, 1, 1, 0])

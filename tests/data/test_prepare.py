@@ -434,21 +434,6 @@ def test_symbols_that_normalization_makes_one(folder: Path) -> None:
         run(folder, **two_corpora(folder, tag="<ＢＴ>"), subwords__symbols=["<BT>"])
 
 
-def test_links_of_tagged_sources(folder: Path) -> None:
-    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
-    changes = with_alignments(folder, LINKS)
-    changes["data__train"][0]["tag"] = "<BT>"
-    prepared = run(folder, **changes, **words)
-    assert word_links(prepared, 0) == {("▁a", "▁ein"), ("▁small", "▁ein"), ("▁dog", "▁Hund"), ("▁runs", "▁läuft")}
-
-
-def test_sampled_sources_keep_their_tag(folder: Path) -> None:
-    changes = two_corpora(folder, tag="<BT>")
-    prepared = run(folder, **changes, subwords__sampling={"alpha": 0.5})
-    assert prepared.train.text(5) == (f"<BT> {SOURCE[0]}", TARGET[0])
-    assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
-
-
 def test_a_tag_that_the_given_vocabulary_lacks(folder: Path) -> None:
     plain = run(folder).vocabularies
     tagged = config(folder, **two_corpora(folder, tag="<BT>"))

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import store
-from nmt.data.store import CorpusReport, Filters, PairedIds, _Rows, write_ids
+from nmt.data.store import Filters, PairedIds, _Rows, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from tests.conftest import written_ids
@@ -94,14 +94,6 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
         "source: 4 pieces, 4.0 a sentence, 1 unknown (25.00%)",
         "target: 5 pieces, 5.0 a sentence, 2 unknown (40.00%)",
     ]
-
-
-def test_the_report_names_each_filter() -> None:
-    report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
-    assert report.lines()[0] == (
-        "1,010 pairs read, 1,000 kept (99.01%; left out: 1 empty on one side, 2 longer than data.max_length = 50 "
-        "pieces, 7 over data.max_length_ratio = 2.5)"
-    )
 
 
 def test_everything_filtered_away_says_by_which_filter(tmp_path: Path, vocabularies: Vocabularies) -> None:
@@ -191,6 +183,3 @@ def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
     assert (first == values[order[0] * length :][:length]).all()  # an array read long ago is still good
     assert size > 110
     assert most < 60
-
-
-ALIGNED = [("ab c", "ba", "1-0 0-0"), ("", "ab", ""), ("c", "b a", "0-1"), ("abcabc", "a", ""), ("a c", "d", "0-0")]

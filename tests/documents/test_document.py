@@ -46,14 +46,6 @@ def test_subtitles(translator: Translator) -> None:
     assert translate_document(translator, text, format="srt") == expected
 
 
-def test_subtitles_of_the_web(translator: Translator) -> None:
-    cue = "00:0{}.000 --> 00:0{}.500 line:0\n{}\n\n"
-    text = "WEBVTT\n\n" + cue.format(1, 1, "<v Ann>Today our men") + cue.format(2, 2, "<v Ann><i>can</i> dance .</v>")
-    expected = "WEBVTT\n\n" + cue.format(1, 1, "<v Ann>Heute können unsere")
-    expected += cue.format(2, 2, "<v Ann><i></i>Männer tanzen .</v>")
-    assert translate_document(translator, text, format="vtt") == expected
-
-
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
     html = "<p>Today <b>our men</b> can dance .<br>Today <i>our</i> men can dance .</p>"
     expected = "<p>Heute können <b>unsere Männer</b> tanzen .<br>Heute können <i>unsere</i> Männer tanzen .</p>"

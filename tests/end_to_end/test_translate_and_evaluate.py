@@ -1,7 +1,6 @@
 """A trained model in a user's hands: hostile text, pipes, one file taken elsewhere; in processes of their own, most of
 them forked."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -129,22 +128,3 @@ def test_the_model_is_one_file(home: Path, model: Path, corpus: Path, tmp_path: 
         assert succeeds("translate", "--model", moved, text=text) == expected
     finally:
         hidden.rename(home)
-
-
-def test_scoring_a_model_is_scoring_its_translations(model: Path, corpus: Path, tmp_path: Path) -> None:
-    source, reference = corpus / "test.en", corpus / "test.de"
-    search = ("--beam-size", 3, "--length-penalty", 0.5)
-    by_hand = tmp_path / "by_hand"
-    succeeds("translate", "--model", model, "--input", source, "--output", by_hand, *search)
-    scored = succeeds("eval", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
-    more = ("--source", source, "--output", tmp_path / "saved", "--json", tmp_path / "model.json", *search)
-    assert succeeds("eval", "--model", model, "--reference", reference, *more) == scored
-
-    assert (tmp_path / "saved").read_bytes() == by_hand.read_bytes()
-    assert (tmp_path / "model.json").read_bytes() == (tmp_path / "file.json").read_bytes()
-    scores = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
-    for name in ("bleu", "chrf", "ter"):
-        assert scores[name]["score"] > 0
-        assert "|version:" in scores[name]["signature"]
-        assert f"{scores[name]['score']:.2f}" in scored.decode()
-    assert scores["sentences"] == 30

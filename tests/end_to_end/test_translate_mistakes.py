@@ -2,7 +2,7 @@
 
 Exit code 2: something given was wrong, or cannot be written; 1: the reader of the output has gone. What the options
 say about themselves, one by one, is in tests/cli/test_translate.py; damaged models in
-tests/models/test_model_file.py. Where it is the process that matters, it is one of its own.
+tests/models/test_model_file.py. Here it is the process that matters.
 """
 
 import os
@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.translate import main
 from tests.random_model import save_random_model, text
 
 pytestmark = pytest.mark.slow
 
 LINES = 100
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-Capture = pytest.CaptureFixture[bytes]
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +40,6 @@ def shell(model: Path, options: str, around: str) -> "subprocess.CompletedProces
     return subprocess.run(
         ["sh", "-c", around.replace("{}", command)], capture_output=True, env=ENVIRONMENT, timeout=300
     )
-
-
-def refused(capture: Capture, model: Path, options: str) -> tuple[list[str], list[str]]:
-    """The complaints of a run in this process, and the lines that it wrote before."""
-    device = [] if "--device" in options else ["--device", "cpu"]
-    assert main([*device, "--model", str(model), *shlex.split(options)]) == 2
-    output, errors = capture.readouterr()
-    return errors.decode().splitlines(), whole_lines(output)
 
 
 def message(lines: list[str]) -> str:
@@ -108,35 +98,6 @@ def test_standard_output_by_the_name_of_a_device(folder: Path, model: Path) -> N
 
 
 # ------------------------------------------------------------------------------------------- what goes beside the lines
-
-
-@pytest.mark.parametrize(("option", "name"), [("--prefix", "prefixes"), ("--constraints", "constraints")])
-@pytest.mark.parametrize("lines", [0, LINES - 50, LINES + 1])
-def test_files_of_another_length_than_standard_input(
-    folder: Path,
-    model: Path,
-    option: str,
-    name: str,
-    lines: int,
-    capsysbinary: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is noticed when the shorter one ends; what is written by then is whole lines."""
-    (folder / "beside").write_text("\n" * lines, encoding="utf-8")
-    said = []
-    for output in ("-", "out"):
-        with Path("source").open() as stdin:
-            monkeypatch.setattr(sys, "stdin", stdin)
-            options = f"{option} beside --batch-tokens 20 --output {output}"
-            complaints, written = refused(capsysbinary, model, options)
-        said.append(message(complaints))
-        assert len(written) <= lines
-    assert said[0] == said[1]
-    if lines < LINES:
-        assert f"there are fewer {name} than lines of text: line {lines + 1} has none" in said[0]
-    else:
-        assert f"there are more {name} than lines: line {LINES + 1} of the {name} has no line of text" in said[0]
-    assert names(folder) == ["beside", "source"]
 
 
 def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:

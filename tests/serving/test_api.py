@@ -215,27 +215,6 @@ def test_markup(client: Client) -> None:
     assert ask(client, "one <b>two</b>", format="html", source="fr") == {"translatedText": "eno <b>owt</b>"}
 
 
-def test_codes_may_be_in_upper_case(client: Client) -> None:
-    """As clients of DeepL write them; the answer has the server's own."""
-    assert ask(client, source="EN", target="De") == {"translatedText": "eno owt"}
-    answer = {"translatedText": "eno owt", "detectedLanguage": {"confidence": 0, "language": "de"}}
-    assert ask(client, source="Auto", target="EN") == answer
-
-
-def test_auto_is_the_only_source_for_a_target(client: Client) -> None:
-    """The answer says which, as LibreTranslate's does; nothing was detected, so the confidence is 0."""
-    read = {"confidence": 0, "language": "de"}
-    assert ask(client, source="auto", target="en") == {"translatedText": "eno owt", "detectedLanguage": read}
-    assert ask(client, ["one", "two"], source="auto", target="en")["detectedLanguage"] == [read, read]
-    response = client.post("/translate", {"q": "one", "source": "auto", "target": "de"})
-    assert (
-        refused(response, 400)
-        == "source is auto, but en and fr can be translated; choose one (or install nmt-toolkit[detect] there)"
-    )
-    response = client.post("/translate", {"q": "one", "source": "auto", "target": "xx"})
-    assert refused(response, 400) == "xx is not supported"
-
-
 def test_languages(client: Client) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["de"]},

@@ -235,14 +235,6 @@ def test_closing_answers_what_is_held(worker: Worker) -> None:
         batcher.submit(["more"], "a")
 
 
-def test_sizes_of_batches_are_observed(worker: Worker) -> None:
-    sizes: list[int] = []
-    batcher = Batcher(worker, wait=0.0, most_characters=99, most_waiting=9, observe=sizes.append)
-    batcher.submit(["x", "y", "z"], "a").result(SOON)
-    batcher.close()
-    assert sizes == [3]
-
-
 def test_two_threads_share_what_waits(worker: Worker) -> None:
     """Of 20 lines either takes ten. What comes alone is told so."""
     batcher = Batcher(worker, wait=0.5, most_characters=99, most_waiting=99, workers=2)

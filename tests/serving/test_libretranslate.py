@@ -101,15 +101,6 @@ def test_health_languages_settings_and_spec(client: Serving) -> None:
         assert client.post(path).status == 405
 
 
-def test_translate(client: Serving) -> None:
-    assert client.post("/translate", form=HELLO).json() == {"translatedText": "olleH"}
-    batch = client.post("/translate", {**HELLO, "q": ["Hello", "World"]})
-    assert batch.json() == {"translatedText": ["olleH", "dlroW"]}
-    assert error(client.post("/translate", form={**HELLO, "target": "zz"}), 400) == "zz is not supported"
-    missing = {name: value for name, value in HELLO.items() if name != "q"}
-    assert error(client.post("/translate", form=missing), 400) == "Invalid request: missing q parameter"
-
-
 @pytest.mark.parametrize("kind", ["json", "form", "multipart", "address"])
 def test_all_kinds_of_bodies(client: Serving, kind: str) -> None:
     fields = {**HELLO, "q": "Olé", "alternatives": "1", "api_key": ""}
@@ -122,23 +113,6 @@ def test_all_kinds_of_bodies(client: Serving, kind: str) -> None:
     else:
         answer = client.post("/translate?q=Ol%C3%A9&source=en&target=es&alternatives=1")
     assert answer.json() == {"translatedText": "élO", "alternatives": ["élO!"]}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"source": ""}, "Invalid request: missing source parameter"),
-        ({"target": None}, "Invalid request: missing target parameter"),
-        ({"source": "xx"}, "xx is not supported"),
-        ({"source": "fr", "target": "en"}, "English (en) is not available as a target language from French (fr)"),
-        ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
-        ({"alternatives": 3}, "Invalid request: alternatives parameter must be <= 2"),
-        ({"q": "x" * 5001}, "Invalid request: request (5001) exceeds text limit (5000)"),
-        ({"q": ["x"] * 51}, "Invalid request: request (51) exceeds text limit (50)"),
-    ],
-)
-def test_messages(client: Serving, changes: dict[str, Any], message: str) -> None:
-    assert error(client.post("/translate", {**HELLO, **changes}), 400) == message
 
 
 def test_keys(serve: Callable[..., Serving]) -> None:
@@ -161,14 +135,6 @@ def test_suggestions_are_disabled(client: Serving) -> None:
 def test_codes_with_a_region(client: Serving, source: str, target: str) -> None:
     answer = client.post("/translate", {**HELLO, "source": source, "target": target})
     assert answer.json() == {"translatedText": "olleH"}
-
-
-def test_auto(client: Serving) -> None:
-    """Among several sources the text tells which; a single one may be confirmed."""
-    answer = client.post("/translate", {**HELLO, "q": "Salut fr", "source": "auto"}).json()
-    assert answer == {"translatedText": "tulaS rf", "detectedLanguage": {"language": "fr", "confidence": 90}}
-    answer = client.post("/translate", {**HELLO, "q": ["a", "es"], "source": "auto", "target": "en"}).json()
-    assert answer["detectedLanguage"] == [{"language": "es", "confidence": 90}] * 2
 
 
 def test_without_a_detector(serve: Callable[..., Serving]) -> None:

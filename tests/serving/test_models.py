@@ -46,22 +46,6 @@ def test_translations_are_those_of_the_translator(translator: Translator, split:
         assert [one.alignment for one in best] == [one.alignment for one in expected]
 
 
-def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
-    served = served_by(translator, split_sentences="en")
-    line, *sentences = served.translate(
-        ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"],
-        served.kind(PAIR),
-    )
-    assert line[0].text.split() == [word for sentence in sentences for word in sentence[0].text.split()]
-
-
-def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) -> None:
-    served = served_by(translator, beam_size=12, glossary={"dog": "ball"})
-    with_term, without = served.translate(["a dog runs", "a boy runs"], served.kind(PAIR))
-    assert "ball" in with_term[0].text.split()
-    assert "ball" not in without[0].text.split()
-
-
 def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
     served = served_by(translator, replace_unknown={}, suppress_unknown=True)
     with pytest.raises(UserError, match="en → de: `suppress_unknown` leaves no unknown word for `replace_unknown`"):

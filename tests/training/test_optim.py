@@ -156,24 +156,6 @@ def test_improves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"name": "sgd", "learning_rate": 0.5}, 2.0 - 0.5 * 4.0),  # gradient of w² at 2
-        ({"name": "sgd", "learning_rate": 0.5, "weight_decay": 0.1}, 2.0 - 0.5 * (4.0 + 0.2)),
-        ({"name": "adam", "learning_rate": 0.1}, 1.9),  # Adam's first step has the size of the rate
-        ({"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.5}, 2.0 * (1 - 0.05) - 0.1),
-        ({"name": "adadelta", "learning_rate": 1.0}, 2.0 - math.sqrt(1e-6) / math.sqrt(0.05 * 16 + 1e-6) * 4.0),
-    ],
-)
-def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
-    weight = nn.Parameter(torch.tensor([2.0]))
-    optimizer = build_optimizer([weight], training(optimizer=settings))
-    weight.square().sum().backward()
-    optimizer.step()
-    assert weight.item() == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(
     ("name", "kind", "options"),
     [
         ("sgd", torch.optim.SGD, {"fused": True, "momentum": 0.5}),

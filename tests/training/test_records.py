@@ -51,12 +51,6 @@ def shown(folder: Path, tag: str = "train/loss") -> list[int]:
     return [event.step for event in board(folder).Scalars(tag)]
 
 
-def test_a_new_run(tmp_path: Path) -> None:
-    write(tmp_path, {}, 1, 2)
-    assert lines(tmp_path) == [record(1), record(2)]
-    assert shown(tmp_path) == [1, 2]
-
-
 def test_a_resumed_run_cuts_back_to_the_saved_state(tmp_path: Path) -> None:
     """Steps 3 and 4 were written after the state was saved; TensorBoard forgets them as well."""
     state = write(tmp_path, {}, 1, 2)

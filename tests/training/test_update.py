@@ -39,23 +39,6 @@ def gradients(model: Seq2Seq) -> dict[str, torch.Tensor]:
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-@pytest.mark.parametrize(("normalize_by", "divisor"), [("tokens", 4 + 2 + 3), ("sentences", 3), ("none", 1)])
-def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalize_by: str, divisor: int) -> None:
-    """Two accumulated batches equal one step along the sum of both gradients over 9 tokens, 3 sentences, or nothing."""
-    reference = copy.deepcopy(model)
-    total = sum(batch_loss(reference, batch, smoothing=0.1).objective for batch in batches()) / divisor
-    total.backward()  # type: ignore[union-attr]
-    config = training(normalize_by=normalize_by, label_smoothing=0.1)
-    result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
-    for name, parameter in model.named_parameters():
-        before = dict(reference.named_parameters())[name]
-        torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
-    assert result.tokens == 9
-    assert result.gradient_norm == pytest.approx(
-        torch.cat([gradient.flatten() for gradient in gradients(reference).values()]).norm().item()
-    )
-
-
 def norm_of_gradient(model: Seq2Seq) -> float:
     return torch.cat([gradient.flatten() for gradient in gradients(model).values()]).norm().item()
 
@@ -83,17 +66,6 @@ def test_clipping_compares_the_gradient_of_the_sum(model: Seq2Seq) -> None:
         copied, config = copy.deepcopy(model), training(normalize_by=normalize_by, gradient_clip_norm=bound)
         update(copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config)
         assert norm_of_gradient(copied) == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_pair_in_a_padded_batch_costs_what_it_costs_alone(model: Seq2Seq) -> None:
-    model.eval()
-    together = batch_loss(model, batches()[0], smoothing=0.1)
-    alone = [
-        batch_loss(model, make_batch([source], [target], np.array([0])), smoothing=0.1)
-        for source, target in (([4, 5], [7, 8, 9]), ([6], [10]))
-    ]
-    for loss, parts in zip(together[:2], zip(*(pair[:2] for pair in alone), strict=True), strict=True):
-        torch.testing.assert_close(loss, sum(parts), rtol=0, atol=1e-12)
 
 
 def test_an_update_without_a_number_leaves_weights_and_optimizer(model: Seq2Seq) -> None:
@@ -246,18 +218,6 @@ def dropping() -> Seq2Seq:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
     return model
-
-
-def test_r_drop_without_dropout_is_the_usual_loss(model: Seq2Seq) -> None:
-    """Both passes are then the same, whatever the padding: so are loss, guided loss, and gradient."""
-    usual, results = copy.deepcopy(model), []
-    for trained, settings in ((model, {**GUIDED, **R_DROP}), (usual, GUIDED)):
-        config = training(**settings)
-        optimizer = build_optimizer(trained.parameters(), config)
-        results.append(update(trained, optimizer, aligned_batches(), rate=0.5, config=config))
-    assert results[0][:-1] == pytest.approx(results[1][:-1], rel=1e-12)  # without the risk, which neither has
-    for weight, expected in zip(model.parameters(), usual.parameters(), strict=True):
-        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernels", ["fused", "plain"])
