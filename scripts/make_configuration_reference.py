@@ -8,9 +8,12 @@ Both come from nmt/config/schema.py and the names of the model's families; a tes
 
 import json
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the package beside this, whichever is installed
 
 from nmt.config import json_schema
 from nmt.config.allowed import Place, allowed, allows_null, dotted, places, resolved, variants

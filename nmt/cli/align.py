@@ -7,14 +7,14 @@ It imports PyTorch only to learn.
 import argparse
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from nmt.cli.common import run
-from nmt.cli.options import parallel_inputs, read_parallel
+from nmt.cli.common import command
+from nmt.cli.options import parallel_inputs, read_parallel, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser
 from nmt.errors import collected, counted, refuse
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nmt.decoding.word_aligner import BothDirections
 
 PROGRAM = "nmt-align"
-Item = TypeVar("Item")
 INPUTS = ("--alignments", "--reverse-alignments", "--gold-alignments")
 DEFAULT = "grow-diag-final-and"
 
@@ -84,20 +83,15 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-align; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_align, arguments))
-
-
-def _align(arguments: Sequence[str] | None) -> None:
-    options = parser().parse_args(arguments)
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     problems = _contradictions(options)
     paths = {name: getattr(options, name[2:].replace("-", "_")) for name in INPUTS}
     pairs, counts = read_parallel(options.source, options.target, problems)
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     check_outputs(outputs, problems, others=[*paths.items(), *parallel_inputs(pairs)])
-    given, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
-    gold = _read(INPUTS[2], paths[INPUTS[2]], partial(read_gold, first_word=options.first_word or 0), problems)
+    given, reverse = (read_whole(name, paths[name], read_links, problems) for name in INPUTS[:2])
+    gold = read_whole(INPUTS[2], paths[INPUTS[2]], partial(read_gold, first_word=options.first_word or 0), problems)
     first, lines = (
         (f"--source {pairs[0][0]}", counts[0]) if pairs else (f"--alignments {options.alignments}", len(given))
     )
@@ -147,12 +141,6 @@ def _saved(links: Iterable[Sequence[Link]], output: str) -> Iterator[Sequence[Li
         for line in links:
             file.write(f"{pharaoh(line)}\n".encode())
             yield line
-
-
-def _read(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:
-    from nmt.cli.options import read_whole
-
-    return read_whole(option, path, read, problems)
 
 
 def _contradictions(options: argparse.Namespace) -> list[str]:

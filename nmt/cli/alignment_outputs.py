@@ -71,7 +71,9 @@ class AlignmentOutputs:
                     if hard is not None:
                         hard.write(f"{pharaoh(alignment.links)}\n".encode())
                     if soft is not None:
-                        soft.write(f"{_json(alignment)}\n".encode())
+                        source, target = _with_end(alignment.source_words), alignment.target_words
+                        content = {"source": source, "target": target, "attention": alignment.rounded()}
+                        soft.write(f"{_dumped(content)}\n".encode())
                 if words is not None:
                     words.write("".join(f"{_dumped(of_line.rounded())}\n" for of_line in scores).encode())
                 if plot is not None:
@@ -115,11 +117,6 @@ def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None
 def _with_end(source_words: list[str]) -> list[str]:
     """The labels of the columns of the weights."""
     return [*source_words, PIECES[END]]
-
-
-def _json(alignment: SoftAlignment) -> str:
-    source, target = _with_end(alignment.source_words), alignment.target_words
-    return _dumped({"source": source, "target": target, "attention": alignment.rounded()})
 
 
 def _dumped(content: object) -> str:

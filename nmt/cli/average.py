@@ -6,12 +6,11 @@ Wiring only: model files → one architecture and vocabularies → average → f
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing, number_within
-from nmt.cli.outputs import check_outputs, failing_as, is_in_place
+from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser
 from nmt.errors import counted, refuse
 
@@ -45,12 +44,8 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-average; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _average(parser().parse_args(arguments)))
-
-
-def _average(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
     from nmt.cli.models import kept, read_model_paths
     from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
@@ -76,9 +71,7 @@ def _average(options: argparse.Namespace) -> None:
     if paths and len(weights) != len(paths):
         sizes = f"--weights has {counted(len(weights), 'number')} and --model {counted(len(paths), 'model')}"
         problems.append(f"{sizes}: each model needs one")
-    if options.output is not None and is_in_place(options.output):
-        problems.append(f"--output {options.output}: a model is a file; give a name")
-    check_outputs({"--output": options.output}, problems, others=kept(paths))
+    check_outputs({"--output": options.output}, problems, others=kept(paths), file="a model")
     refuse(problems)
 
     models: list[ModelFile] = []

@@ -6,13 +6,18 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import InputWarning, ToldElsewhere, UserError, needing_toolkit
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from nmt.cli.parser import Parser
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _OPTION = re.compile(r"`(?:\w+\.)?(\w+)`")  # as `nmt.decoding.options` names it
@@ -62,6 +67,21 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         return 2
     except KeyboardInterrupt as stop:
         return signals.report(program, stop)
+
+
+def command(
+    program: str, parser: "Callable[[], Parser]", *, several: bool = False
+) -> "Callable[[Callable[[Namespace], int | None]], Callable[..., int]]":
+    """Make a function of the options the `main` of a command, which reads them from its arguments, by default those of
+    the process, and returns the exit code of `run`."""
+
+    def made(body: "Callable[[Namespace], int | None]") -> Callable[..., int]:
+        def main(arguments: Sequence[str] | None = None) -> int:
+            return run(program, lambda: body(parser().parse_args(arguments)), several=several)
+
+        return main
+
+    return made
 
 
 def describe(program: str, error: UserError) -> str:

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_step_option,
     add_device_option,
@@ -138,11 +138,6 @@ def _add_scoring_options(made: Parser) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _evaluate(_read_request(parser().parse_args(arguments))))
-
-
 # ---------------------------------------------------------------------------------------------------------- the request
 
 
@@ -155,7 +150,6 @@ class Request:
     source: Sequence[str]  # empty if there is none
     how: "TranslationOptions | None"  # without models: None
     scoring: Mapping[str, Any]  # arguments of `compare`
-    command: argparse.Namespace  # what else it was given
 
 
 def _read_request(options: argparse.Namespace) -> Request:
@@ -174,7 +168,6 @@ def _read_request(options: argparse.Namespace) -> Request:
         source=source,
         how=how,
         scoring=scoring,
-        command=options,
     )
     _check_files(options, request, problems)
     refuse(problems)
@@ -277,20 +270,22 @@ def _read_scoring(
 # ------------------------------------------------------------------------------------------------------------- the call
 
 
-def _evaluate(request: Request) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     from nmt.cli.report_page import write_page
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
     from nmt.ops.memory import enough_memory
 
+    request = _read_request(options)
     with enough_memory(MEMORY):
         translators = _loaded(request)
         systems = {
             one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
             for one in request.candidates
         }
-    if request.command.output:
-        write_text(request.command.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
+    if options.output:
+        write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(request, systems):
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     runs: dict[str, list[str]] = {}
@@ -301,11 +296,11 @@ def _evaluate(request: Request) -> None:
     with enough_memory(SAMPLES, what=" for the samples"):
         comparison = compare(systems, references, source=request.source or None, runs=runs, **request.scoring)
     how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
-    write_report(request.command.json, table(comparison), json_object(comparison, **how))
-    if request.command.report is not None:
+    write_report(options.json, table(comparison), json_object(comparison, **how))
+    if options.report is not None:
         step = "this" if request.how is None else request.how.alignment_step
-        shown = {"translators": translators, "alignment_step": step, "training_text": request.command.training_text}
-        write_page(request.command.report, comparison, **how, **shown)
+        shown = {"translators": translators, "alignment_step": step, "training_text": options.training_text}
+        write_page(options.report, comparison, **how, **shown)
 
 
 def _loaded(request: Request) -> dict[str, "Translator"]:

@@ -5,12 +5,11 @@ Wiring only: model file → graphs → an export, or the folder of a page.
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing
-from nmt.cli.outputs import check_outputs, failing_as, is_in_place
+from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser
 from nmt.errors import collected, refuse
 from nmt.web.package import ADDRESS, files_of, runtime_of
@@ -49,12 +48,8 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-export; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _export(parser().parse_args(arguments)))
-
-
-def _export(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     from nmt.cli.models import kept, read_model_paths
 
     output: str | None = options.output
@@ -70,9 +65,7 @@ def _export(options: argparse.Namespace) -> None:
     if package and not folder:
         problems.append("--onnxruntime-web has an effect only with --web")
     paths = read_model_paths([options.model] if options.model else None, problems)
-    if output is not None and is_in_place(output):
-        problems.append(f"--output {output}: an export is a file; give a name")
-    check_outputs({"--output": output}, problems, others=kept(paths))
+    check_outputs({"--output": output}, problems, others=kept(paths), file="an export")
     if folder and folder.is_dir() and [*folder.iterdir()] and not files_of(folder):
         problems.append(f"--web {folder}: holds other files, and no page of nmt-export; give a new folder")
     with collected(problems):

@@ -3,18 +3,13 @@
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing
 from nmt.cli.parser import Parser, say
 from nmt.errors import refuse
-
-if TYPE_CHECKING:
-    from nmt.data.subwords import Subwords
 
 PROGRAM = "nmt-info"
 
@@ -34,14 +29,11 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-info; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _info(parser().parse_args(arguments)))
-
-
-def _info(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     refuse(missing({"--model PATH": (options.model, "a model file, or the folder of a run")}))
     from nmt.config.yaml_text import write_yaml
+    from nmt.data.corpus import read_lines
     from nmt.data.subwords import Subwords
     from nmt.models.model_file import load_model, model_path
     from nmt.text_form import source_form
@@ -68,16 +60,8 @@ def _info(options: argparse.Namespace) -> None:
         **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
     }
     if options.input is not None:
-        about["unknown"] = _unknown(options.input, Subwords(model.source_subwords))
+        subwords, having = Subwords(model.source_subwords), Counter[str]()  # words, or characters, by lines
+        for line in read_lines(options.input):
+            having.update(set(line.split() if subwords.of_words else line))
+        about["unknown"] = subwords.unknown(having)
     say(f"{json.dumps(about, ensure_ascii=False)}\n" if options.json else write_yaml(about))
-
-
-def _unknown(path: Path, subwords: "Subwords") -> dict[str, int]:
-    """The characters of a text that a vocabulary lacks, or, if it is one of words, the words, by how many lines have
-    them, most frequent first."""
-    from nmt.data.corpus import read_lines
-
-    lines: Counter[str] = Counter()
-    for line in read_lines(path):
-        lines.update(set(line.split() if subwords.of_words else line))
-    return subwords.unknown(lines)

@@ -87,7 +87,23 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
 
 def add_search_options(group: argparse._ActionsContainer) -> None:
     """Add the options of the search, which are the keys of the configuration's section decoding."""
-    for name, key in _search_schema().items():
+    _add_keys(group, "DecodingConfig", usual="from the model")
+
+
+def add_sampling_options(group: argparse._ActionsContainer) -> None:
+    """Add --sample, and the keys of `SamplingConfig`, which go with it."""
+    group.add_argument(
+        "--sample",
+        action="store_true",
+        help="draw translations at random instead of searching for the best; --n-best K draws K of each line, "
+        "independently, and sorts them by score",
+    )
+    _add_keys(group, "SamplingConfig", begin="with --sample: ")
+
+
+def _add_keys(group: argparse._ActionsContainer, section: str, *, begin: str = "", usual: str | None = None) -> None:
+    """Add an option for each key of a section; `usual`: what it is without the option, if not the key's default."""
+    for name, key in _keys(section).items():
         text = " ".join(key["description"].split()).rstrip(".")
         is_boolean, is_list = (key.get("type") == kind for kind in ("boolean", "array"))
         group.add_argument(
@@ -95,25 +111,25 @@ def add_search_options(group: argparse._ActionsContainer) -> None:
             metavar="TRUE|FALSE" if is_boolean else name.rpartition("_")[2].upper(),
             nargs="?" if is_boolean else "*" if is_list else None,
             const="true" if is_boolean else None,
-            help=f"{text[0].lower()}{text[1:]} (default: from the model)",
+            help=f"{begin}{text[0].lower()}{text[1:]} (default: {usual or key['default'] or 'off'})",
         )
 
 
 def search_keys() -> list[str]:
     """The names under which argparse keeps the options of the search: beam_size, …"""
-    return list(_search_schema())
+    return list(_keys("DecodingConfig"))
 
 
 @cache
-def _search_schema() -> Mapping[str, Mapping[str, Any]]:
+def _keys(section: str) -> Mapping[str, Mapping[str, Any]]:
     """The JSON schema of each key, from its file, as importing pydantic would take longer than all else of --help."""
-    file = schema_file()
-    if file is None:
-        from nmt.config.schema import DecodingConfig
+    if (file := schema_file()) is not None:
+        schema = json.loads(file.read_text(encoding="utf-8"))["$defs"][section]
+    else:
+        from nmt.config import schema as sections
 
-        return cast(Mapping[str, Any], DecodingConfig.model_json_schema()["properties"])
-    schema = json.loads(file.read_text(encoding="utf-8"))
-    return cast(Mapping[str, Any], schema["$defs"]["DecodingConfig"]["properties"])
+        schema = getattr(sections, section).model_json_schema()
+    return cast(Mapping[str, Any], schema["properties"])
 
 
 def add_sentence_option(group: argparse._ActionsContainer, default: str) -> None:

@@ -20,13 +20,18 @@ STANDARD = "-"  # standard input or output
 Files = Sequence[tuple[str, Path | None]]  # options and their files
 
 
-def check_outputs(outputs: Mapping[str, str | None], problems: list[str], *, others: Files) -> Files:
+def check_outputs(
+    outputs: Mapping[str, str | None], problems: list[str], *, others: Files, file: str | None = None
+) -> Files:
     """Find out now, not when all is done, whether outputs can be written; `outputs` are file names by option.
 
-    They must overwrite neither `others` nor each other. Returns the others with the outputs.
+    They must overwrite neither `others` nor each other. `file`: what is not written as it comes, such as a model.
+    Returns the others with the outputs.
     """
     for option, name in outputs.items():
         if name is not None:
+            if file is not None and is_in_place(name):
+                problems.append(f"{option} {name}: {file} is a file; give a name")
             with collected(problems):
                 check_output(option, name, others=others)
             others = others if name == STANDARD else [*others, (option, Path(name))]

@@ -8,12 +8,11 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
     add_alignment_step_option,
@@ -75,16 +74,10 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _score(_read_request(parser().parse_args(arguments))))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What to score, and where the scores go."""
 
-    options: argparse.Namespace
     models: "Models"
     sentences: int  # in each of the two files
     how: "TranslationOptions"  # its alignment_step and end_links
@@ -126,10 +119,11 @@ def _read_request(options: argparse.Namespace) -> Request:
     taken = check_outputs(outputs, problems, others=read)
     alignments.check(problems, others=taken)
     refuse(problems)
-    return Request(options=options, models=models, sentences=sentences, how=how, alignments=alignments)
+    return Request(models=models, sentences=sentences, how=how, alignments=alignments)
 
 
-def _score(request: Request) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from nmt.data.corpus import read_lines
@@ -139,7 +133,7 @@ def _score(request: Request) -> None:
     from nmt.ops.memory import enough_memory
     from nmt.text_form import form_of
 
-    options = request.options
+    request = _read_request(options)
     translations = [path for path in (options.target, options.contrast) if path is not None]
     log_probability, tokens, right, ties = 0.0, 0, 0, 0
     with enough_memory(MEMORY):

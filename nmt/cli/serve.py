@@ -16,7 +16,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import (
     add_device_option,
     add_precision_option,
@@ -141,13 +141,9 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-serve; returns the exit code: 0 after a graceful stop, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _serve(parser().parse_args(arguments)))
-
-
+@command(PROGRAM, parser)
 @enough_memory(MEMORY, what="")
-def _serve(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace) -> None:
     from nmt.cli.models import languages_of, read_models
     from nmt.decoding.options import TranslationOptions
 

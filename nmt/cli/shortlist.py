@@ -7,13 +7,12 @@ loaded.
 import argparse
 import math
 import sys
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing, parallel_inputs, read_parallel, whole_number
-from nmt.cli.outputs import check_outputs, failing_as, is_in_place
+from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser
 from nmt.errors import refuse
 
@@ -59,12 +58,8 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-shortlist; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _shortlist(parser().parse_args(arguments)))
-
-
-def _shortlist(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from nmt.cli.models import kept, read_model_paths
@@ -82,10 +77,8 @@ def _shortlist(options: argparse.Namespace) -> None:
     )
     corpora, counts = read_parallel(options.source, options.target, problems)
     models = read_model_paths([options.model] if options.model else None, problems)
-    if options.output is not None and is_in_place(options.output):
-        problems.append(f"--output {options.output}: a shortlist is a file; give a name")
     read = [*kept(models), *parallel_inputs(corpora)]
-    check_outputs({"--output": options.output}, problems, others=read)
+    check_outputs({"--output": options.output}, problems, others=read, file="a shortlist")
     refuse(problems)
 
     _, model, vocabularies = load_origin(models[0])

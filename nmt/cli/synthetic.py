@@ -1,10 +1,10 @@
 """nmt-synthetic: a small corpus with gold word alignments, for the examples that need no download."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.outputs import failing_as
 from nmt.cli.parser import Parser, say
 from nmt.errors import UserError, first_of
@@ -41,12 +41,8 @@ def add_output_options(parser: Parser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-synthetic; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _synthetic(parser().parse_args(arguments)))
-
-
-def _synthetic(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     import tarfile
 
     with tarfile.open(ARCHIVE) as archive:

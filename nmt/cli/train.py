@@ -2,15 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nmt import signals
-from nmt.cli import common
+from nmt.cli.common import command
 from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, say
@@ -102,11 +100,6 @@ class _ListConfigs(argparse.Action):
         parser.exit()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
-    return common.run(PROGRAM, partial(_command, arguments), several=True)
-
-
 def _tell(line: str) -> None:
     """Print a line about a training that is only tried: its warnings to standard error."""
     if line.startswith("warning: "):
@@ -115,8 +108,8 @@ def _tell(line: str) -> None:
         write_text(STANDARD, f"{line}\n")
 
 
-def _command(arguments: Sequence[str] | None) -> int | None:
-    options = parser().parse_args(arguments)
+@command(PROGRAM, parser, several=True)
+def main(options: argparse.Namespace) -> int | None:
     from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run, run
     from nmt.processes import LostProcess

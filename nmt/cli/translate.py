@@ -4,16 +4,15 @@ Here are its options; `translation_request` reads them, and `translation` does w
 """
 
 import argparse
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
     add_alignment_step_option,
     add_device_option,
     add_model_option,
+    add_sampling_options,
     add_search_options,
     add_sentence_option,
     add_speed_options,
@@ -65,7 +64,7 @@ def parser() -> Parser:
     add_device_option(made)
     add_speed_options(made)
     add_search_options(made.add_argument_group("search"))
-    _add_sampling_options(made.add_argument_group("sampling"))
+    add_sampling_options(made.add_argument_group("sampling"))
     made.add_argument(
         "--prefix",
         type=Path,
@@ -179,46 +178,8 @@ def _add_shard_options(group: argparse._ActionsContainer) -> None:
     )
 
 
-def _add_sampling_options(group: argparse._ActionsContainer) -> None:
-    """Add --sample, and the keys of `SamplingConfig`, which go with it."""
-    group.add_argument(
-        "--sample",
-        action="store_true",
-        help="draw translations at random instead of searching for the best; --n-best K draws K of each line, "
-        "independently, and sorts them by score",
-    )
-    group.add_argument(
-        "--temperature",
-        metavar="NUMBER",
-        help="with --sample: log-probabilities are divided by this: below 1 favors probable pieces, above 1 improbable "
-        "ones (default: 1.0)",
-    )
-    group.add_argument(
-        "--top-k",
-        metavar="K",
-        help="with --sample: sample each piece from only this many of the most probable ones (default: off)",
-    )
-    group.add_argument(
-        "--top-p",
-        metavar="P",
-        help="with --sample: sample each piece from the smallest set of most probable ones whose probabilities add up "
-        "to this (default: off)",
-    )
-    group.add_argument(
-        "--seed",
-        metavar="N",
-        help="with --sample: random seed; a line at the same place gets the same sample, whatever the other lines and "
-        "the batches are (default: 42)",
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-translate; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_translate, arguments), several=True)
-
-
-def _translate(arguments: Sequence[str] | None) -> int:
-    options = parser().parse_args(arguments)
+@command(PROGRAM, parser, several=True)
+def main(options: argparse.Namespace) -> int:
     from nmt.cli.translation import translate_as_one
     from nmt.processes import joined
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, SamplingConfig
 from nmt.config.yaml_text import KeyPath
 
 Schema = dict[str, Any]  # one node of the JSON schema
@@ -26,6 +26,7 @@ def whole_schema() -> Schema:
 def json_schema(families: Families) -> Schema:
     """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it."""
     schema = Config.model_json_schema()
+    schema["$defs"][SamplingConfig.__name__] = SamplingConfig.model_json_schema()  # for options of commands
     for section in list(schema["$defs"].values()):
         for key, node in section.get("properties", {}).items():
             if family := node.pop("x-family", None):

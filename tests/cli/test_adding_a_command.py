@@ -13,11 +13,10 @@ from tests.conftest import ROOT
 MODULE = '''
 """nmt-count: how many lines a file has."""
 
-from collections.abc import Sequence
-from functools import partial
+import argparse
 from pathlib import Path
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing
 from nmt.cli.parser import Parser, say
 from nmt.errors import refuse
@@ -31,12 +30,8 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run(PROGRAM, partial(_count, arguments))
-
-
-def _count(arguments: Sequence[str] | None) -> None:
-    options = parser().parse_args(arguments)
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     refuse(missing({"--input FILE": (options.input, "the text")}))
     from nmt.data.corpus import read_lines
 
