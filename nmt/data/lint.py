@@ -79,7 +79,12 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
         every.append(forms)
         warnings += _faults(corpus, forms, identical, pairs)
         if are_swapped(words, first[1]):
-            warnings.append(_swapped(corpus, first[0]))
+            source, target = first[0].paths
+            warnings.append(
+                f"{corpus.name} look swapped: the words of the source are rather those of {target}, and the words of "
+                f"the target those of {source}; one of the two corpora has its sides the wrong way round, unless that "
+                "is meant"
+            )
         if number < train:
             continue
         mine = np.frombuffer(hashes, dtype=np.int64)
@@ -105,14 +110,6 @@ def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) ->
             "not translated, or is of the same language twice; a model learns from them to copy"
         )
     return warnings
-
-
-def _swapped(corpus: Read, other: Read) -> str:
-    source, target = other.paths
-    return (
-        f"{corpus.name} look swapped: the words of the source are rather those of {target}, and the words of the "
-        f"target those of {source}; one of the two corpora has its sides the wrong way round, unless that is meant"
-    )
 
 
 def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:

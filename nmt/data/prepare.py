@@ -71,7 +71,9 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
     may_grow = vocabularies is None or config.training.vocabulary == "extended"
     vocabularies = vocabularies or existing_vocabularies(config.subwords, log)
     if vocabularies is None:
-        vocabularies = _trained_vocabularies(config.subwords, train, cache, log)
+        by_name = {"joint": (0, 1)} if config.subwords.joint else {"source": (0,), "target": (1,)}
+        models = [_trained_on(config.subwords, train, sides, name, cache, log) for name, sides in by_name.items()]
+        vocabularies = Vocabularies(models[0], models[-1])
     vocabularies = _with_symbols(vocabularies, config, may_grow=may_grow, log=log)
     _check_sampling(config.subwords, vocabularies)
     forms = [_compared(side, train, [valid, *watched], vocabularies[side], config, log) for side in (0, 1)]
@@ -113,7 +115,10 @@ class _Corpus(NamedTuple):
         if self.files.alignments is None:
             return repeat("", self.lines)
         lines = read_lines(self.files.alignments)
-        return lines if self.tag is None else map(_behind_tag, lines)
+        if self.tag is None:
+            return lines
+        links = (links_of_line(line, place="an alignment") for line in lines)
+        return (pharaoh((source + 1, target) for source, target in of_line) for of_line in links)
 
     def pair_weights(self) -> Iterator[float]:
         """One a pair, 1 where the corpus has none."""
@@ -131,11 +136,6 @@ class _Corpus(NamedTuple):
 def _is_visible(text: str) -> bool:
     """Whether there is more in a text than spaces and characters such as U+200B, which normalization removes."""
     return any(character.isprintable() and not character.isspace() for character in text)
-
-
-def _behind_tag(line: str) -> str:
-    """The links of a line to the words of a source that has got a tag in front."""
-    return pharaoh((source + 1, target) for source, target in links_of_line(line, place="an alignment"))
 
 
 def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus]]:
@@ -251,20 +251,10 @@ def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | 
     return Vocabularies(models[0], models[-1]) if models else None
 
 
-def _trained_vocabularies(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:
-    """Train a joint model, or one for each side; or take them from the cache. Raises UserError for too little text."""
-    if settings.joint:
-        joint = _trained_on(settings, corpora, (0, 1), "joint", cache, log)
-        return Vocabularies(joint, joint)
-    return Vocabularies(
-        _trained_on(settings, corpora, (0,), "source", cache, log),
-        _trained_on(settings, corpora, (1,), "target", cache, log),
-    )
-
-
 def _trained_on(
     settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
 ) -> Subwords:
+    """A model of these sides, trained or from the cache. Raises UserError for too little text."""
     used = settings.model_dump(include=set(TRAINED_SUBWORDS))
     paths = [[(corpus.files.source, corpus.files.target)[side] for side in sides] for corpus in corpora]
     hashes = {path: corpus.hashes[path] for corpus, files in zip(corpora, paths, strict=True) for path in files}

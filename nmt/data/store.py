@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from nmt.data.alignments import piece_links
 from nmt.data.cache import Facts
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.data.words import words_of_parts
 from nmt.errors import UserError, counted
 from nmt.pharaoh import links_of_line
@@ -276,13 +276,9 @@ def write_ids(
     found = {}
     for side, subwords in zip(unknown, vocabularies, strict=True):
         share = counts[f"{side}_unknown"] / max(counts[f"{side}_pieces"] - bare_spaces[side], 1)
-        found[side] = Unknown(share, unknown_lines[side], _lacking(unknown[side], subwords))._asdict()
+        lacking = {} if subwords.of_words else dict(islice(subwords.unknown(unknown[side]).items(), _MOST_NAMED))
+        found[side] = Unknown(share, unknown_lines[side], lacking)._asdict()
     return {"types": types, "report": report._asdict(), "sizes": sizes.tolist(), "unknown": found}
-
-
-def _lacking(lines: Counter[str], subwords: Subwords) -> dict[str, int]:
-    """The characters that are unknown, of those counted in lines with unknown pieces."""
-    return {} if subwords.of_words else dict(islice(subwords.unknown(lines).items(), _MOST_NAMED))
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:

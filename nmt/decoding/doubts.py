@@ -62,14 +62,13 @@ class Doubts:
                 f"`split_sentences` translates a line sentence by sentence{install}",
             )
         if self.unknown:
-            examples = " ".join(map(_visible, islice(self.characters, _MOST_SHOWN)))
+            examples = " ".join(
+                character if character.isprintable() and not combining(character) else f"U+{ord(character):04X}"
+                for character in islice(self.characters, _MOST_SHOWN)
+            )
             more = " …" if len(self.characters) > _MOST_SHOWN else ""
             self._warn(self.unknown, f"characters that the model does not know ({examples}{more})")
 
     def _warn(self, number: int, what: str) -> None:
         have = "has" if number == 1 else "have"
         warnings.warn(f"{number:,} of {counted(self.lines, 'line')} {have} {what}", InputWarning, stacklevel=4)
-
-
-def _visible(character: str) -> str:
-    return character if character.isprintable() and not combining(character) else f"U+{ord(character):04X}"

@@ -130,8 +130,10 @@ class Reader:
         if self.forbidden is not None:
             for texts, what in (((prefix,), "prefix"), ((phrase.text for phrase in phrases), "constraints")):
                 problems += self.forbidden.contradictions(map(target.normalized, texts), f"the {what} of {name}")
+        starts = [0, *(segment.seen.places[0] for segment in segments[1:]), None]
+        parts = [line[start:stop] for start, stop in pairwise(starts)]
         having: list[Segment] = []
-        for segment, contained in zip(segments, divided_phrases(phrases, _texts(segments)), strict=True):
+        for segment, contained in zip(segments, divided_phrases(phrases, parts), strict=True):
             problems += impossible(beginning, contained, line=name)
             seen = segment.seen._replace(in_capitals=False)  # as the user writes
             having.append(segment._replace(prefix=beginning, phrases=contained, seen=seen))
@@ -203,9 +205,3 @@ class Reader:
         with suppress(UserError):
             return checked_language(self.languages.source or "")
         return None
-
-
-def _texts(segments: Sequence[Segment]) -> list[str]:
-    """What the line has for each of its segments, of which there is one at least."""
-    starts = [0, *(segment.seen.places[0] for segment in segments[1:]), None]
-    return [segments[0].line[start:stop] for start, stop in pairwise(starts)]

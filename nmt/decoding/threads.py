@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from pathlib import Path
@@ -57,14 +57,18 @@ def share() -> int | None:
     return _share.get()
 
 
-@contextmanager
-def sharing(threads: int) -> Iterator[None]:
+def sharing(threads: int) -> AbstractContextManager[None]:
     """Let `number` be `threads` in the block."""
-    former = _share.set(threads)
+    return _having(_share, threads)
+
+
+@contextmanager
+def _having(variable: ContextVar[Item], value: Item) -> Iterator[None]:
+    former = variable.set(value)
     try:
         yield
     finally:
-        _share.reset(former)
+        variable.reset(former)
 
 
 @cache
@@ -84,14 +88,9 @@ def check() -> None:
         raise CancelledError
 
 
-@contextmanager
-def until(unwanted: Callable[[], bool]) -> Iterator[None]:
+def until(unwanted: Callable[[], bool]) -> AbstractContextManager[None]:
     """Let `check` raise in this block, and in what it computes side by side, once `unwanted`, which any may call."""
-    former = _unwanted.set((*_unwanted.get(), unwanted))
-    try:
-        yield
-    finally:
-        _unwanted.reset(former)
+    return _having(_unwanted, (*_unwanted.get(), unwanted))
 
 
 def _in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int, each: int) -> list[Result]:

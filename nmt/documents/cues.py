@@ -88,7 +88,9 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
         is_text = False
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
-        elif not (is_apart or is_first) and _is_damaged(bare):
+        elif not (is_apart or is_first) and (  # two times and no words, or one with an arrow, which alone may be text
+            _TWO_STAMPS.fullmatch(bare) or ("-->" in bare and _LIKE_STAMP.search(bare))
+        ):
             example = f"expected times such as {form.example}"
             damaged.append(f"{name}, line {number}: {excerpt(bare)} is damaged; {example}")
             times = times or (0.0, 0.0)
@@ -214,8 +216,3 @@ def _seconds(groups: Sequence[str | None]) -> Seconds:
         for hours, minutes, seconds, digits in (groups[:4], groups[4:8])
     )
     return start, stop
-
-
-def _is_damaged(row: str) -> bool:
-    """Whether a row has times that are none: two and no words, or one with an arrow, which alone may be text."""
-    return _TWO_STAMPS.fullmatch(row) is not None or ("-->" in row and _LIKE_STAMP.search(row) is not None)

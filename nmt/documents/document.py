@@ -58,15 +58,13 @@ def written(document: Document, translations: Sequence[Translation], languages: 
     """
     if not isinstance(document, PlainText):
         pairs = zip(document.lines, translations, strict=True)
-        translations = [one if SENTENCE_END.search(line) else _without_period(one) for line, one in pairs]
+        translations = [
+            one if SENTENCE_END.search(line) else one._replace(text=_PERIOD.sub("", one.text)) for line, one in pairs
+        ]
     text, (source, target) = document.written(translations), languages
     if document.language is None or not (source and target):
         return text
     return document.language.sub(lambda code: target if code_of(code[0]) == code_of(source) else code[0], text)
-
-
-def _without_period(translation: Translation) -> Translation:
-    return translation._replace(text=_PERIOD.sub("", translation.text))
 
 
 def translate_document(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import regex
 
 from nmt.decoding.writing import Translation
-from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Parts, piece_of, written_parts
+from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Parts, have_marks, part_of, written_parts
 from nmt.documents.tags import END, FOREIGN, OTHER, RAW, START, TEXT, Attribute, Token, partners, tokens
 
 BLOCK = "block"  # a kind of tokens: tags that are not part of a line of text, so that none goes on behind them
@@ -101,7 +101,7 @@ class HtmlDocument:
             else:
                 flow.append(token)
         self._read_flow(flow)
-        self.is_marked = any(part[0].marks for part in self._parts if not isinstance(part, str))
+        self.is_marked = have_marks(self._parts)
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The HTML with a translation for each of the lines."""
@@ -152,14 +152,8 @@ class HtmlDocument:
             self._read_text(part[start:])
 
     def _read_text(self, part: Sequence[Token]) -> None:
-        if not part:
-            return
-        piece = piece_of(self._html, _NOTATION, part)
-        if piece is None:
-            self._parts.append(self._html[part[0].start : part[-1].stop])
-        else:
-            self._parts.append((piece, len(self.lines)))
-            self.lines.append(piece.text)
+        if part:
+            self._parts.append(part_of(self._html, _NOTATION, self.lines, part))
 
     def _begins_text(self, parts: Sequence[Token], index: int) -> bool:
         """Whether a text begins inside a flow: at the second of two line breaks, which make a paragraph, and at a link

@@ -19,7 +19,7 @@ import regex
 from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import declared_as_utf8
-from nmt.documents.tagged import Notation, Parts, piece_of, tags_by, written_parts
+from nmt.documents.tagged import Notation, Parts, have_marks, part_of, piece_of, tags_by, written_parts
 from nmt.errors import UserError
 
 logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
@@ -63,7 +63,6 @@ class Messages:
     def __init__(self, text: str, *, name: str, form: str) -> None:
         """Raises UserError, which calls the file `name`, where the toolkit cannot read it."""
         self.lines: list[str] = []
-        self.is_marked = False
         self._text = text
         if form == "xliff" and re.search(r"<xliff\b[^>]*\bversion=[\"']2", text):
             form = "xliff2"
@@ -78,6 +77,7 @@ class Messages:
                     messages = [self._read(message) for message in self._messages(unit)]
                     if any(isinstance(part, tuple) for parts in messages for part in parts):
                         self._units.append((unit, messages))
+            self.is_marked = any(have_marks(parts) for _, messages in self._units for parts in messages)
             bytes(self._store)  # what cannot be written is to be known before it is translated
 
     def _is_open(self, unit: Any, names: set[str]) -> bool:
@@ -106,16 +106,8 @@ class Messages:
         return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
     def _read(self, message: str) -> Parts:
-        parts: Parts = []
-        for row in [message] if self._kind.notation is _XML else _ROW.findall(message):
-            piece = piece_of(row, self._kind.notation)
-            if piece is None:
-                parts.append(row)
-                continue
-            parts.append((piece, len(self.lines)))
-            self.lines.append(piece.text)
-            self.is_marked = self.is_marked or bool(piece.marks)
-        return parts
+        rows = [message] if self._kind.notation is _XML else _ROW.findall(message)
+        return [part_of(row, self._kind.notation, self.lines) for row in rows]
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines."""

@@ -33,8 +33,10 @@ class WrappedText:
                 self._paragraphs[-1].append(row)
             else:
                 self._paragraphs.append([row])
-        texts = ("\n".join(_texts(rows)) for rows in self._paragraphs if _has_text(rows[0]))
-        self.lines = [_NO_SPACE.sub("", text).replace("\n", " ") for text in texts]
+        self.lines = []
+        for first, *others in (rows for rows in self._paragraphs if _has_text(rows[0])):
+            texts = [first["text"], *(f"{row['item']}{row['text']}" for row in others)]  # within it an item is text
+            self.lines.append(_NO_SPACE.sub("", "\n".join(texts)).replace("\n", " "))
 
     def written(self, translations: Sequence[Translation]) -> str:
         texts = (translation.text.strip() for translation in translations)
@@ -44,11 +46,6 @@ class WrappedText:
 
 def _has_text(row: Row) -> bool:
     return any(map(str.isalnum, row["text"]))
-
-
-def _texts(rows: Sequence[Row]) -> list[str]:
-    """The texts of a paragraph's rows; what looks like an item within it is text."""
-    return [rows[0]["text"], *(f"{row['item']}{row['text']}" for row in rows[1:])]
 
 
 def _goes_on(rows: Sequence[Row], row: Row) -> bool:

@@ -68,6 +68,22 @@ Parts = list[str | tuple[Piece, int]]
 """What stays, and pieces with their numbers among the lines."""
 
 
+def part_of(
+    source: str, notation: Notation, lines: list[str], tokens: Sequence[Token] | None = None
+) -> str | tuple[Piece, int]:
+    """A part of a document: its piece, whose text is added to the `lines`; what has nothing to translate stays."""
+    piece = piece_of(source, notation, tokens)
+    if piece is None:
+        return source if tokens is None else source[tokens[0].start : tokens[-1].stop]
+    lines.append(piece.text)
+    return piece, len(lines) - 1
+
+
+def have_marks(parts: Parts) -> bool:
+    """Whether some piece has marks, for which word alignments are needed."""
+    return any(part[0].marks for part in parts if not isinstance(part, str))
+
+
 def written_parts(parts: Parts, translations: Sequence[Translation], notation: Notation) -> str:
     """The parts with the translations of their pieces."""
     texts = []
@@ -102,7 +118,7 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
     tokens = notation.tokens(source) if tokens is None else tokens
     begin, end = (tokens[0].start, tokens[-1].stop) if tokens else (0, 0)
     together = partners(tokens)
-    texts = (token.kind == TEXT and _has_words(source, token, notation) for token in tokens)
+    texts = (token.kind == TEXT and notation.read(source[token.start : token.stop]).strip() != "" for token in tokens)
     words = [*accumulate(texts, initial=0)]  # how many of the tokens before each one have words
     before, after, start, stop = _inner(source, tokens, together, words, notation)
     line, is_whole = _Line(), True
@@ -191,10 +207,6 @@ class _Line:
     def _add(self, mark: Mark) -> None:
         self.marks.append(mark._replace(parent=self._open[-1] if self._open else ROOT))
         self._gap = self._is_alone = False
-
-
-def _has_words(source: str, token: Token, notation: Notation) -> bool:
-    return notation.read(source[token.start : token.stop]).strip() != ""
 
 
 def _inner(

@@ -142,17 +142,12 @@ def attended_by_marks(
         end = begin + len(part.text)
         for word in _overlapping(words, (begin, end)) if part.mark is not None else ():
             start, stop = words[word]
-            span = _span_in_line(line, marks[part.mark or 0].place, part.text, start - begin, stop - begin)
+            span = marks[part.mark or 0].place
+            if line[slice(*span)] == part.text:  # the same characters; all of the mark's, if it is another text
+                span = span[0] + max(start - begin, 0), span[0] + min(stop - begin, len(part.text))
             attended.setdefault(word, []).extend(_overlapping(sources, span))
         begin = end
     return {word: several for word, several in attended.items() if several}
-
-
-def _span_in_line(line: str, span: Span, text: str, start: int, stop: int) -> Span:
-    """What a line has for the characters [start, stop) of a mark's text: the same ones; all, if it is another text."""
-    if line[slice(*span)] != text:
-        return span
-    return span[0] + max(start, 0), span[0] + min(stop, len(text))
 
 
 def _overlapping(words: Sequence[Span], span: Span) -> range:

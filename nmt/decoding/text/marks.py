@@ -456,18 +456,14 @@ class _Placing:
             return stop
         is_inside = begin < here < end and self.source.spans[here - 1][1] == self.source.starts[here]
         if here > begin and not mark.before and not mark.breaks and (mark.after or is_inside):
-            atom = self._nearest(here - 1, first, last)
-            if atom is not None:
+            links = [link for link in self.attention.by_source[here - 1] if first <= link[0] < last]
+            if links:  # behind the atom that attends most to the one before
+                atom = max(links, key=lambda link: link[1])[0]
                 return min(max(self.target.spans[atom][1], start), stop)
         if here <= begin or here >= end:
             return start if here <= begin else self._at_end(mark, stop, first, last)
         place = self._best_place(here, (begin, end), (first, last))
         return stop if place >= last else min(max(self.target.starts[place], start), stop)
-
-    def _nearest(self, attended: int, first: int, last: int) -> int | None:
-        """The target atom in [first, last) that attends most to a source atom."""
-        links = [link for link in self.attention.by_source[attended] if first <= link[0] < last]
-        return max(links, key=lambda link: link[1])[0] if links else None
 
     def _at_end(self, mark: Mark, stop: int, first: int, last: int) -> int:
         """The end of what a mark stands in, before a period that the source does not have."""
@@ -508,7 +504,7 @@ class _Placing:
 
         def cost(place: int) -> tuple[float, bool, int]:
             crossing = costs[bisect_right(bounds, place) - 1]
-            worth = beside.get(place, 0.0) + SENTENCE * (ends and self._ends_sentence(place))
+            worth = beside.get(place, 0.0) + SENTENCE * (ends and place > 0 and self.target.signs[place - 1] in _ENDS)
             return round(crossing - worth, 6), not self._begins_word(place), -place
 
         return min((place for place in candidates if places[0] <= place <= places[1]), key=cost)
@@ -517,9 +513,6 @@ class _Placing:
         """The first of the source atoms, without signs that no word attends to."""
         linked = (atom for atom in atoms if self.attention.by_source[atom] or not self.source.signs[atom])
         return list(islice(linked, NEIGHBORS))
-
-    def _ends_sentence(self, place: int) -> bool:
-        return place > 0 and self.target.signs[place - 1] in _ENDS
 
     def _begins_word(self, place: int) -> bool:
         """Whether a mark may stand before a target atom without parting a word, or a sign from its word."""
@@ -552,7 +545,10 @@ class _Writing:
             """Marks without words at one place are written together."""
             return child if child in placing.ranges else None, placing.spans[child][0]
 
-        for (child, place), together in groupby(self._in_order(node), key=group):
+        children = sorted(
+            placing.children.get(node, ()), key=lambda child: (placing.spans[child][0], child in placing.ranges, child)
+        )
+        for (child, place), together in groupby(children, key=group):
             if child is None:
                 end = self.at + len(self.translation[self.at : place].rstrip())
                 self._write(end)
@@ -574,12 +570,6 @@ class _Writing:
         """Write the translation up to a character."""
         self.written.append(Piece(self.translation[self.at : stop], None, self.at))
         self.at = max(self.at, stop)
-
-    def _in_order(self, node: int) -> list[int]:
-        """The children from left to right."""
-        placing = self.placing
-        children = placing.children.get(node, ())
-        return sorted(children, key=lambda child: (placing.spans[child][0], child in placing.ranges, child))
 
     def _write_between(self, node: int, marks: Sequence[int], gap: str) -> None:
         """Write marks without words at one place, with the white space that they had; `gap` is what the text has there.

@@ -270,7 +270,9 @@ class Sight:
         if self.protection.around and (around := _around(line, start, stop)):
             kept = _without(terms, [*kept, *around], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
-        if _is_in_capitals(seen.text):
+        # All letters, of which there are CAPITALS, are capitals, or ß, which has none
+        is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
+        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS:
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
 
@@ -356,21 +358,12 @@ def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
     """The sentence with marks for the terms of its part of the line."""
     if not terms:
         return seen
-    bounds = [(bisect_left(seen.places, term.start), bisect_left(seen.places, term.stop)) for term in terms]
-    marks = [_for_term(term, *span) for span, term in zip(bounds, terms, strict=True)]
-    return seen._replace(marks=sorted([*seen.marks, *marks], key=lambda mark: mark[:2]))
-
-
-def _for_term(term: Occurrence, start: int, stop: int) -> Mark:
-    """A mark for a term, which stands apart as words do, also where two terms have been translated by one word."""
-    text = term.translation
-    before, after = in_word(text[0]), in_word(text[-1])
-    return Mark(start, stop, before=before, after=after, instead=text, place=term[:2])
-
-
-def _is_in_capitals(text: str) -> bool:
-    """Whether all letters, of which there are CAPITALS, are capitals, or ß, which has none."""
-    return not _NO_CAPITAL.search(text) and sum(map(str.isalpha, text)) >= CAPITALS and text.lower() != text
+    marks = [*seen.marks]
+    for term in terms:  # which stand apart as words do, also where two of them have been translated by one word
+        start, stop = (bisect_left(seen.places, place) for place in term[:2])
+        before, after = in_word(term.translation[0]), in_word(term.translation[-1])
+        marks.append(Mark(start, stop, before=before, after=after, instead=term.translation, place=term[:2]))
+    return seen._replace(marks=sorted(marks, key=lambda mark: mark[:2]))
 
 
 def _is_part(spans: Sequence[Span], other: Span) -> bool:

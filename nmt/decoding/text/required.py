@@ -51,8 +51,12 @@ def encoded_prefix(text: str, target: Subwords) -> Required:
 def encoded_constraints(line: str, target: Subwords) -> list[Required]:
     """The phrases of a line of constraints, without repetitions and blank ones."""
     texts = list(filter(None, (" ".join(text.split()) for text in line.split("\t"))))
-    encoded = zip(texts, target.encode_batch(texts), strict=True)
-    return distinct(Required(text, _begun(tokens, text, target), in_word(text[-1:])) for text, tokens in encoded)
+    phrases = []
+    for text, tokens in zip(texts, target.encode_batch(texts), strict=True):
+        if len(tokens) > 1 and not in_word(text[:1]) and target.pieces(tokens[:1]) == [WORD_START]:
+            del tokens[0]  # a lone space before text that begins no word, such as punctuation
+        phrases.append(Required(text, tokens, in_word(text[-1:])))
+    return distinct(phrases)
 
 
 def distinct(phrases: Iterable[Required]) -> list[Required]:
@@ -61,12 +65,6 @@ def distinct(phrases: Iterable[Required]) -> list[Required]:
     for phrase in phrases:
         by_pieces.setdefault((tuple(phrase.tokens) or phrase.text, phrase.complete), phrase)
     return list(by_pieces.values())
-
-
-def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
-    """The pieces, without a lone space before text that begins no word, such as punctuation."""
-    apart = len(tokens) > 1 and not in_word(text[:1]) and target.pieces(tokens[:1]) == [WORD_START]
-    return tokens[1:] if apart else tokens
 
 
 def word_continuations(target: Subwords) -> NDArray[np.bool_]:
