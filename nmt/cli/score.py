@@ -129,7 +129,7 @@ def main(options: argparse.Namespace) -> None:
     from nmt.data.corpus import read_lines
     from nmt.decoding.doubts import Doubts
     from nmt.decoding.scoring import score
-    from nmt.evaluation.contrast import Contrast
+    from nmt.evaluation.measurements import Contrast
     from nmt.ops.memory import enough_memory
     from nmt.text_form import form_of
 

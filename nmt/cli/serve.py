@@ -33,7 +33,7 @@ from nmt.cli.options import (
 from nmt.cli.parser import Parser
 from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
-from nmt.serving.limits import Limits, Pair, matching
+from nmt.serving.limits import Detector, Limits, Pair, matching
 
 if TYPE_CHECKING:
     from nmt.decoding.text.glossary import Glossary
@@ -170,7 +170,6 @@ def main(options: argparse.Namespace) -> None:
 
     from nmt.decoding.reading import usual_sentences
     from nmt.serving.api import Service, application
-    from nmt.serving.detection import Detector
     from nmt.serving.models import Served, loaded
     from nmt.serving.server import listening, serve
 

@@ -1,7 +1,6 @@
 """Typed configuration: the schema, strict loading with one report of every mistake, overrides and the JSON schema."""
 
 from nmt.config.allowed import json_schema
-from nmt.config.key_checks import checked_value
 from nmt.config.loading import (
     Check,
     Loaded,
@@ -21,7 +20,6 @@ __all__ = [
     "Loaded",
     "ModelConfig",
     "Problem",
-    "checked_value",
     "continuation",
     "differences",
     "dump_config",

@@ -13,9 +13,9 @@ from pydantic_core import ErrorDetails
 
 from nmt.config.allowed import Families, Schema, allowed, choices, dotted, places, resolved, variants, whole_schema
 from nmt.config.problems import Problem, in_words, joined, nearest_hint
-from nmt.config.schema import Config, Section
+from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath, value_at
-from nmt.errors import UserError, nearest
+from nmt.errors import nearest
 from nmt.other_names import our_keys, our_option
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
@@ -31,18 +31,6 @@ def check_keys(tree: Any, base: Path | None, families: Families) -> Config | lis
         return Config.model_validate(tree, context={"base": base, "families": families})
     except ValidationError as error:
         return _problems(error.errors(include_url=False, include_context=False), tree, families)
-
-
-def checked_value(section: type[Section], key: str, value: Any) -> Any:
-    """`value` as the key of a section takes it that has a default for each of its keys.
-
-    Raises UserError that says what is allowed there, with the nearest name if one is similar.
-    """
-    try:
-        return getattr(section.model_validate({key: value}), key)
-    except ValidationError:
-        schema = section.model_json_schema()["properties"][key]
-        raise UserError(joined(nearest_hint(value, choices(schema)), f"allowed: {allowed(schema)}")) from None
 
 
 def _problems(errors: Sequence[ErrorDetails], tree: Any, families: Families) -> list[Problem]:

@@ -174,7 +174,7 @@ class Subtitles:
             text = part.inside(*next(cuts), self._form.notation)
             # Stamps of WebVTT stay in the order of time, as marks are: one may not be before another
             stamps = iter([stamp for mark in part.marks for stamp in _STAMP.findall(mark.tags[0])])
-            text = _STAMP.sub(lambda stamp, stamps=stamps: next(stamps, stamp[0]), text)
+            text = _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)  # noqa: B023 - called at once
             run += f"{part.before}{text}{part.after}"
         if not all(isinstance(part, str) for part in parts):
             end = len(run.rstrip())

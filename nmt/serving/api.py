@@ -34,10 +34,8 @@ from nmt import __version__
 from nmt.decoding.text.languages import name_of
 from nmt.decoding.text.protect import SlowPattern
 from nmt.errors import UserError, counted
-from nmt.serving.answers import answer_to
 from nmt.serving.batching import Batcher, QueueFull
-from nmt.serving.detection import PACKAGE, Detector
-from nmt.serving.limits import Limits, Rates, is_allowed
+from nmt.serving.limits import PACKAGE, Detector, Limits, Rates, is_allowed
 from nmt.serving.requests import (
     EXTENSIONS,
     MOST_WEIGHTS,
@@ -45,6 +43,7 @@ from nmt.serving.requests import (
     Kind,
     Request,
     Texts,
+    answer_to,
     read_fields,
     read_file_request,
     read_request,

@@ -1,4 +1,5 @@
-"""What a client asks for: a body in JSON or from a form, checked to the last field before any work begins.
+"""What a client asks for, a body in JSON or from a form, checked to the last field before any work begins; and what it
+gets.
 
 The fields are those of LibreTranslate (https://docs.libretranslate.com), and so are the messages where it has one;
 `alignments` and the options of a translation are ours. It knows no HTTP but the type of a body, and that fields may
@@ -22,13 +23,13 @@ from python_multipart.multipart import File, FormParser, parse_options_header
 from nmt.data.corpus import text_of
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import name_of
-from nmt.documents.document import read_document
+from nmt.documents.document import read_document, written
 from nmt.documents.formats import FORMATS, Document, Format
 from nmt.errors import UserError, collected, refuse, shortened
-from nmt.serving.detection import PACKAGE, Detected, Detector
-from nmt.serving.limits import Limits, Pair, distance, matching
+from nmt.serving.limits import PACKAGE, Detected, Detector, Limits, Pair, distance, matching
 
 if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
     from nmt.serving.models import Served
 
 MOST_FIELDS = 100  # of a form
@@ -242,7 +243,11 @@ def read_request(
     """
     fields = Fields.model_validate(raw)
     problems = _too_large(fields.texts, limits)
-    documents = [] if problems else _documents(fields, name, problems)
+    documents: list[Document] = []
+    for number, text in enumerate([] if problems else fields.texts):
+        with collected(problems):
+            called = f"{name}.{number}" if isinstance(fields.q, list) else name
+            documents.append(read_document(text, format=fields.format, name=called))
     source = None if fields.source.lower() == AUTO else fields.source
     pairs = matching(source, fields.target, models.pairs)
     detected = None
@@ -267,15 +272,6 @@ def read_request(
         detected=detected,
         kind=models.kind(pairs[0], weights=fields.alignments, **wishes),
     )
-
-
-def _documents(fields: Fields, name: str, problems: list[str]) -> list[Document]:
-    documents = []
-    for number, text in enumerate(fields.texts):
-        with collected(problems):
-            called = f"{name}.{number}" if isinstance(fields.q, list) else name
-            documents.append(read_document(text, format=fields.format, name=called))
-    return documents
 
 
 def _message(problem: ErrorDetails) -> str:
@@ -336,3 +332,29 @@ def _unable(fields: Fields, pair: Pair, models: "Served") -> list[str]:
     if (weights := sum(size**2 for size in sizes)) > MOST_WEIGHTS:
         problems.append(f"alignments would have {weights} weights, at most {MOST_WEIGHTS} are allowed: send less")
     return problems
+
+
+def answer_to(request: Request, translations: "Sequence[Sequence[Translation]]") -> dict[str, Any]:
+    """What a client gets, as LibreTranslate has it, from the translations of the lines of all documents."""
+    left, (pair, options, weights) = iter(translations), request.kind
+    has = {"translatedText": True, "detectedLanguage": request.detected is not None}
+    has |= {"alternatives": options.n_best > 1, "alignments": weights, "wordScores": options.word_scores}
+    answer: dict[str, list[Any]] = {name: [] for name, is_there in has.items() if is_there}
+    for document in request.documents:
+        lines = [next(left) for _ in document.lines]
+        ranks = range(max(map(len, lines), default=1))  # where a line has fewer, its last one stands again
+        ranked = ([line[min(rank, len(line) - 1)] for line in lines] for rank in ranks)
+        text, *others = dict.fromkeys(written(document, of_rank, pair) for of_rank in ranked)
+        soft = [one for line in lines if weights and (one := line[0].soft_alignment) is not None]
+        values = {
+            "translatedText": text,
+            "detectedLanguage": request.detected and request.detected._asdict(),
+            "alternatives": [other for other in others if other],
+            "alignments": [  # for each target word the weights of the source words, and of the source's end
+                {"source": one.source_words, "target": one.target_words, "weights": one.rounded()} for one in soft
+            ],
+            "wordScores": [line[0].word_scores.rounded() for line in lines if line[0].word_scores is not None],
+        }
+        for name, several in answer.items():
+            several.append(values[name])
+    return answer if request.is_list else {name: several[0] for name, several in answer.items()}

@@ -13,10 +13,9 @@ from nmt.documents.document import written as document_written
 from nmt.documents.formats import Format
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
-from nmt.serving.answers import answer_to
 from nmt.serving.limits import Limits, Pair
 from nmt.serving.models import Served
-from nmt.serving.requests import read_request
+from nmt.serving.requests import answer_to, read_request
 from tests.known_model import save_known_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.evaluation.contrast import Contrast
+from nmt.evaluation.measurements import Contrast
 
 
 @pytest.mark.parametrize(

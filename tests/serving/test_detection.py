@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("lingua", reason="it is in the extra detect")
 
-from nmt.serving.detection import Detected, Detector
+from nmt.serving.limits import Detected, Detector
 
 
 @pytest.fixture(scope="module")

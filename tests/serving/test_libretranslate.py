@@ -16,8 +16,7 @@ pytest.importorskip("starlette", reason="the server needs the extra serve")
 
 from nmt.serving import api
 from nmt.serving.api import Service, application
-from nmt.serving.detection import Detected
-from nmt.serving.limits import Limits
+from nmt.serving.limits import Detected, Limits
 from tests.serving.client import Client
 from tests.serving.doubles import Backwards
 
