@@ -18,8 +18,8 @@ from nmt.config.schema import (
     Config,
     HalvingSchedule,
     LinearSchedule,
-    ParallelFiles,
     PlateauSchedule,
+    TrainingFiles,
     changed,
     existing_models,
 )
@@ -70,29 +70,19 @@ def _at(config: Config, key: str) -> Any:
     return value
 
 
-def _training_files(config: Config) -> dict[str, ParallelFiles]:
-    """The corpora of data.train, by their keys."""
-    return {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
-
-
-def _watched_files(config: Config) -> dict[str, ParallelFiles]:
-    """The corpora of data.watch, by their keys."""
-    return {f"data.watch.{index}": pair for index, pair in enumerate(config.data.watch)}
-
-
 def _data(config: Config, problems: Problems) -> None:
-    valid, train = config.data.valid, _training_files(config)
-    for key, pair in {"data.valid": valid, **train, **_watched_files(config)}.items():
+    valid = config.data.valid
+    for key, pair in config.data.corpora().items():
         if pair.source == pair.target:
             problems.append(problem_at(key, f"source and target are the same file, {pair.source}"))
-    for key, pair in train.items():
+        if not isinstance(pair, TrainingFiles):
+            continue
         if (pair.source, pair.target) == (valid.source, valid.target):
             message = "these are the files of data.valid; validation needs sentences that are not trained on"
             problems.append(problem_at(key, message))
-    for index, files in enumerate(config.data.train):
-        if files.tag in PIECES:
-            message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
-            problems.append(problem_at(f"data.train.{index}.tag", message))
+        if pair.tag in PIECES:
+            message = f"{pair.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
+            problems.append(problem_at(f"{key}.tag", message))
 
 
 def _watched(config: Config, problems: Problems) -> None:
@@ -232,15 +222,13 @@ def _r_drop(config: Config, problems: Problems) -> None:
 
 
 def _guided_alignment(config: Config, problems: Problems) -> None:
-    pairs = _training_files(config)
-    corpora = {**pairs, "data.valid": config.data.valid, **_watched_files(config)}
-    aligned = [key for key, pair in corpora.items() if pair.alignments is not None]
+    aligned = [key for key, pair in config.data.corpora().items() if pair.alignments is not None]
     guided = "training.guided_alignment"
     if config.training.guided_alignment is None:
         message = f"has no effect, because {guided} is null; set it, such as to {{weight: 1.0}}, or remove this"
         problems += [problem_at(f"{key}.alignments", message) for key in aligned]
         return
-    if not pairs.keys() & set(aligned):
+    if not any(key.startswith("data.train") for key in aligned):
         message = "has no effect without alignments; give them in data.train (nmt-align learns some), or remove it"
         problems.append(problem_at(guided, message))
 

@@ -36,7 +36,12 @@ class _Sources(NamedTuple):
         """One message per problem: those of the file by line, then those of the overrides."""
         placed = [(*self._origin(problem.path), problem) for problem in problems]
         placed.sort(key=lambda entry: entry[0])
-        return [_message(origin, problem) for _, origin, problem in placed]
+        messages = []
+        for _, origin, problem in placed:
+            is_named = isinstance(origin, Override) and origin.path == problem.path
+            key = "" if is_named else dotted(problem.path)
+            messages.append(": ".join(filter(None, [str(origin), key, problem.message])))
+        return messages
 
     def repeated(self) -> list[str]:
         return [f"{self.name}, line {line}: {message}" for line, message in self.document.repeated]
@@ -54,11 +59,6 @@ class _Sources(NamedTuple):
                 if override.path[:depth] == path[:depth]:  # a section that only this override created
                     return (1, number), override
         return (0, line or 0), f"{self.name}, line {line}" if line else self.name
-
-
-def _message(origin: str | Override, problem: Problem) -> str:
-    key = "" if isinstance(origin, Override) and origin.path == problem.path else dotted(problem.path)
-    return ": ".join(filter(None, [str(origin), key, problem.message]))
 
 
 class Loaded(NamedTuple):

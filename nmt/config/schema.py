@@ -303,6 +303,12 @@ class DataConfig(Section):
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
+    def corpora(self) -> dict[str, ParallelFiles]:
+        """All corpora by their keys: data.train.0, …, data.valid, data.watch.0, …"""
+        train = {f"data.train.{index}": files for index, files in enumerate(self.train)}
+        watch = {f"data.watch.{index}": files for index, files in enumerate(self.watch)}
+        return {**train, "data.valid": self.valid, **watch}
+
 
 class SubwordSampling(Section):
     alpha: float = Field(gt=0.0, le=1.0)

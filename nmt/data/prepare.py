@@ -144,8 +144,7 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
     Raises UserError with all problems of the files; a training corpus without a pair is refused later.
     """
     data = config.data
-    files: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(data.train)}
-    files |= {"data.valid": data.valid, **{f"data.watch.{index}": pair for index, pair in enumerate(data.watch)}}
+    files = data.corpora()
     try:
         hashes = digests(chain.from_iterable(map(_paths, files.values())))
     except UserError:

@@ -14,10 +14,10 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, counted
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
 SIGNIFICANT: Final = 0.025
@@ -28,15 +28,6 @@ often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d*
 """
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measure:
-    """What a score means: a metric's printed name, which way is better, and the signature of how it was computed."""
-
-    title: str
-    better: Literal["higher", "lower"]
-    signature: str
 
 
 class Interval(NamedTuple):
@@ -104,7 +95,7 @@ class Comparison:
     Metrics are keys of `measures`, in the order in which they are shown.
     """
 
-    measures: Mapping[str, Measure]
+    measures: Mapping[str, Metric]
     systems: tuple[System, ...]
     references: tuple[Sequence[str], ...]  # one or more, each with a line for each sentence
     source: Sequence[str] | None
@@ -171,8 +162,9 @@ def compare(
     if tested:
         tests = {metric: _tested(column, resamples) for metric, column in columns.items()}
         bounds = {metric: test.intervals for metric, test in tests.items()}
-    elif intervals:
-        bounds = {metric: _intervals(column, resamples) for metric, column in columns.items()}
+    elif intervals:  # without a test its baseline has one, so every system is that in turn
+        for metric, column in columns.items():
+            bounds[metric] = {name: _tested({name: one}, resamples).intervals[name] for name, one in column.items()}
     scored = []
     for name, hypotheses in systems.items():
         scores = {
@@ -183,7 +175,7 @@ def compare(
         }
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
     return Comparison(
-        measures={metric: _measure(metric, one) for metric, one in built.items()},
+        measures={name: METRICS[name]._replace(signature=str(one.get_signature())) for name, one in built.items()},
         systems=tuple(scored),
         references=tuple(references),
         source=source,
@@ -200,11 +192,6 @@ def resampling_seed() -> int | None:
     if re.fullmatch("0*[1-9][0-9]{0,17}", text) is None:  # sacreBLEU takes 0 for none, though only in places
         raise UserError(f"{SEED}={text}: allowed: a whole number, at least 1, or none for another seed every time")
     return int(text)
-
-
-def _measure(name: str, metric: Any) -> Measure:
-    title, better, *_ = METRICS[name]
-    return Measure(title=title, better=better, signature=str(metric.get_signature()))
 
 
 class _Tested(NamedTuple):
@@ -238,11 +225,6 @@ def _tested(column: Mapping[str, Counted], samples: int) -> _Tested:
     named: dict[str, Any] = dict(zip(column, results[title], strict=True))
     intervals = {name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
     return _Tested(intervals, {name: float(result.p_value) for name, result in [*named.items()][1:]}, str(signature))
-
-
-def _intervals(column: Mapping[str, Counted], resamples: int) -> dict[str, Interval]:
-    """The bootstrap's intervals without a test: its baseline has one, so every system is that in turn."""
-    return {name: _tested({name: one}, resamples).intervals[name] for name, one in column.items()}
 
 
 def _significance(

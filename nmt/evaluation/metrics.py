@@ -21,19 +21,14 @@ SentenceScore = Callable[[str, str], float]
 """The score, from 0 to 100, of a translation against its reference, both detokenized."""
 
 
-class Score(NamedTuple):
-    """A corpus score between 0 and 100 (TER and CER may exceed 100) and the signature of how it was computed."""
-
-    score: float
-    signature: str
-
-
 class Metric(NamedTuple):
-    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase)."""
+    """One metric: its printed name, which way is better, how to build it from (tokenize, lowercase), and, once it was
+    built, the signature of how scores are computed."""
 
     title: str
     better: Literal["higher", "lower"]
     build: Callable[[str, bool], base.Metric]
+    signature: str = ""
 
 
 class _Rate(base.Metric):
@@ -150,7 +145,7 @@ def corpus_scores(
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
     metrics: Sequence[str] = USUAL,
-) -> dict[str, Score]:
+) -> "dict[str, Counted]":
     """Score a corpus: hypothesis i against the single reference i, both detokenized text.
 
     `tokenize` is BLEU's tokenizer, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
@@ -162,11 +157,7 @@ def corpus_scores(
     """
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references cannot be scored")
-    scores = {}
-    for name, metric in [(name, METRICS[name].build(tokenize, lowercase)) for name in metrics]:
-        score = counted(metric, hypotheses, [references]).score
-        scores[name] = Score(score, str(metric.get_signature()))
-    return scores
+    return {name: counted(METRICS[name].build(tokenize, lowercase), hypotheses, [references]) for name in metrics}
 
 
 def sentence_score(metric: SentenceMetric, *, tokenize: Tokenizer, lowercase: bool) -> SentenceScore:
@@ -188,8 +179,13 @@ class Counted(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The score of all sentences."""
+        """The score of all sentences, from 0 to 100; TER and CER may exceed that."""
         return float(self.metric._aggregate_and_compute(self.statistics).score)
+
+    @property
+    def signature(self) -> str:
+        """How it was computed."""
+        return str(self.metric.get_signature())
 
     def parts(self) -> dict[str, Any]:
         """What BLEU is made of, lengths in tokens; nothing for other metrics."""

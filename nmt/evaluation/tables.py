@@ -10,13 +10,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from nmt.errors import counted
-from nmt.evaluation.comparison import (
-    SIGNIFICANT,
-    Comparison,
-    Interval,
-    Runs,
-    System,
-)
+from nmt.evaluation.comparison import SIGNIFICANT, Comparison, Interval, System
 
 WIDTH: Final = 80
 _BOOTSTRAP: Final = "p (boot.)"
@@ -73,13 +67,16 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
         p_values = {name: _rounded(by_metric) for name, by_metric in test.p_values.items()}
         numbers["significance"] = {**asdict(test), "p_values": p_values}
     if comparison.runs:
-        numbers["runs"] = [_json_of_runs(runs) for runs in comparison.runs]
+        numbers["runs"] = [
+            {
+                "name": runs.name,
+                "members": list(runs.members),
+                "mean": _rounded(runs.mean),
+                "standard_deviation": _rounded(runs.deviation),
+            }
+            for runs in comparison.runs
+        ]
     return {**numbers, "references": len(comparison.references), **how}
-
-
-def _json_of_runs(runs: Runs) -> dict[str, Any]:
-    numbers: dict[str, Any] = {"name": runs.name, "members": list(runs.members)}
-    return {**numbers, "mean": _rounded(runs.mean), "standard_deviation": _rounded(runs.deviation)}
 
 
 def _scores(scored: System) -> dict[str, dict[str, Any]]:

@@ -14,10 +14,8 @@ import torch
 from nmt.config import Config, Loaded, Problem, continuation, read_config
 from nmt.config.contradictions import contradictions
 from nmt.config.problems import problem_at
-from nmt.config.schema import ParallelFiles
-from nmt.config.yaml_text import KeyPath
 from nmt.devices import choose_device
-from nmt.errors import UserError, collected, nothing_at, refuse
+from nmt.errors import collected, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems
@@ -105,18 +103,17 @@ def _completed(loaded: Loaded, origin: Origin | None, source: "_Source", folder:
     if not is_begun:
         sources.refuse(differing)
     problems = [] if is_begun else contradictions(config)
-    problems += [*model_problems(config), *source.missing_files(config), *_tokenizer_problems(config)]
-    problems += [] if origin is not None else _about_a_model(config)
+    problems += [*model_problems(config), *source.missing_files(config)]
+    unavailable: list[str] = []
+    with collected(unavailable):  # on this machine
+        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokenizer")
+    problems += [problem_at("training.validation.tokenize", message) for message in unavailable]
+    about_it = {"training.freeze": config.training.freeze, "training.vocabulary": config.training.vocabulary}
+    for key in [key for key, is_given in about_it.items() if is_given and origin is None]:
+        problems.append(problem_at(key, "needs --init-from, the model that it is about"))
     problems += [] if goes_on else embedding_problems(config)
     sources.refuse(problems)
     return config
-
-
-def _about_a_model(config: Config) -> list[Problem]:
-    """What makes no sense without the weights of a model that has learned something."""
-    given = {"training.freeze": config.training.freeze, "training.vocabulary": config.training.vocabulary}
-    message = "needs --init-from, the model that it is about"
-    return [problem_at(key, message) for key, is_given in given.items() if is_given]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +126,9 @@ class _Source:
 
     def missing_files(self, config: Config) -> list[Problem]:
         """Files of the corpora that are not there; of an example without any, where it has them from."""
-        pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
-        pairs |= {("data", "watch", i): pair for i, pair in enumerate(config.data.watch)}
-        pairs["data", "valid"] = config.data.valid
-        files = {(*place, key): path for place, pair in pairs.items() for key, path in pair if isinstance(path, Path)}
-        problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
+        pairs = config.data.corpora()
+        files = {f"{key}.{side}": path for key, pair in pairs.items() for side, path in pair if isinstance(path, Path)}
+        problems = [problem_at(key, missing) for key, path in files.items() if (missing := nothing_at(path))]
         if self.is_example and len(problems) == len(files):
             hint = f"the example's files are not in this folder; its header says: {shorten(data(self.path), 200)}"
             return [Problem(("data",), hint)]
@@ -151,12 +146,3 @@ def _source(path: Path) -> _Source:
         return _Source(path=path, folder=path.parent, is_example=False)
     folder = Path("configs", "research") if example.parent.name == "research" else Path("configs")
     return _Source(path=example, folder=Path.cwd() / folder, is_example=True)
-
-
-def _tokenizer_problems(config: Config) -> list[Problem]:
-    """Why BLEU cannot be computed on this machine."""
-    try:
-        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokenizer")
-    except UserError as error:
-        return [Problem(("training", "validation", "tokenize"), "; ".join(error.messages))]
-    return []

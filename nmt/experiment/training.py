@@ -3,14 +3,17 @@
 The warnings of `doubts` come first; nothing of a former run is removed before the new one has all that it needs.
 """
 
+import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.data.cache import Log
@@ -19,9 +22,9 @@ from nmt.data.prepare import Prepared, prepare
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
 from nmt.experiment.doubts import doubts_of_references, doubts_of_start
-from nmt.experiment.logs import logging_to, progress_bar
 from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
+from nmt.files import open_refusing_links
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
@@ -275,3 +278,39 @@ def _write_model(
     corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms]}
     sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
+
+
+# ------------------------------------------------------------------------------------------------------------ the log
+
+
+@contextmanager
+def logging_to(path: Path) -> Iterator[Log]:
+    """A function that appends a line to the file, unless it is a link, and writes it to stderr above a progress bar.
+
+    It raises OSError if the file cannot be written, as on a full disk. A terminal that has gone away (a closed
+    session, `| head`) does not end the training: the file has every line.
+    """
+    with open_refusing_links(path, "a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+
+        def log(message: str) -> None:
+            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
+            file.flush()
+            if sys.stderr is not None:
+                with suppress(OSError, ValueError):
+                    tqdm.write(message, file=sys.stderr)
+
+        yield log
+
+
+def progress_bar(epoch: int, done: int, batches: int, *, is_shown: bool) -> "tqdm[Any]":
+    """A line on a terminal that shows how far the epoch is; nothing elsewhere."""
+    hidden = None if is_shown and sys.stderr is not None else True  # None: where there is no terminal
+    return tqdm(
+        desc=f"epoch {epoch}",
+        initial=done,
+        total=batches,
+        leave=False,
+        disable=hidden,
+        dynamic_ncols=True,
+        bar_format="{desc}: {percentage:3.0f}% of {total_fmt} batches, {remaining} left{postfix}",
+    )

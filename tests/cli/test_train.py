@@ -20,7 +20,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric, corpus_scores
 from nmt.experiment import validation
-from nmt.experiment.logs import logging_to, progress_bar
+from nmt.experiment.training import logging_to, progress_bar
 from nmt.models.model_file import load_model
 from nmt.training.states import read_state
 from tests.cli.conftest import FEW, PIECES, at_validation, records, stop_at_validation

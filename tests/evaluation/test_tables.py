@@ -7,17 +7,17 @@ from typing import Any
 from nmt.evaluation.comparison import (
     Comparison,
     Interval,
-    Measure,
     Significance,
     System,
     SystemScore,
 )
+from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.tables import json_object, table
 
 MEASURES = {
-    "bleu": Measure(title="BLEU", better="higher", signature="nrefs:1|tok:13a"),
-    "chrf": Measure(title="chrF2", better="higher", signature="nrefs:1|nc:6"),
-    "ter": Measure(title="TER", better="lower", signature="nrefs:1|tok:tercom"),
+    "bleu": METRICS["bleu"]._replace(signature="nrefs:1|tok:13a"),
+    "chrf": METRICS["chrf"]._replace(signature="nrefs:1|nc:6"),
+    "ter": METRICS["ter"]._replace(signature="nrefs:1|tok:tercom"),
 }
 HOW: Mapping[str, Any] = {"tokenize": "13a", "lowercase": False}
 
