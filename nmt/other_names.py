@@ -122,22 +122,11 @@ def our_keys(name: str, *, section: str = "") -> list[str]:
     return here or [key for key, names in KEYS.items() if plain in (*names, key.rpartition(".")[2])]
 
 
-def our_option(name: str) -> str | None:
-    """The option of nmt-train that has this name, or is called so elsewhere; None if there is none."""
+def ours(name: str, table: Mapping[str, Sequence[str]], among: Collection[str]) -> str | None:
+    """The one of `among`, such as options or values, that has this name or is called so elsewhere, by a `table` of this
+    module; None if there is none."""
     plain = _plain(name)
-    return next((option for option, names in OPTIONS.items() if plain in (*names, _plain(option))), None)
-
-
-def other_option(name: str, options: Collection[str]) -> str | None:
-    """The one of the `options` of another command than nmt-train that is called `name` elsewhere."""
-    plain = _plain(name)
-    return next((option for option, names in OTHER_OPTIONS.items() if option in options and plain in names), None)
-
-
-def our_value(value: str, values: Collection[str]) -> str | None:
-    """The one of the allowed `values` that is called `value` elsewhere."""
-    plain = _plain(value)
-    return next((ours for ours, names in VALUES.items() if ours in values and plain in names), None)
+    return next((one for one, names in table.items() if one in among and plain in (*names, _plain(one))), None)
 
 
 def _plain(name: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nmt.cli.common import command
 from nmt.cli.options import parallel_inputs, read_parallel, read_whole
@@ -20,9 +19,6 @@ from nmt.cli.parser import Parser
 from nmt.errors import collected, counted, refuse
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
 from nmt.pharaoh import Link, is_counted_from_1, pharaoh, read_gold, read_links
-
-if TYPE_CHECKING:
-    from nmt.decoding.word_aligner import BothDirections
 
 PROGRAM = "nmt-align"
 INPUTS = ("--alignments", "--reverse-alignments", "--gold-alignments")
@@ -121,7 +117,7 @@ def main(options: argparse.Namespace) -> None:
         deque(links, maxlen=0)
 
 
-def _learned(pairs: Sequence[tuple[Path, Path]], *, count: int) -> "BothDirections":
+def _learned(pairs: Sequence[tuple[Path, Path]], *, count: int) -> tuple[Iterator[list[Link]], ...]:
     """The links of the first `count` pairs of lines, learned from all of them."""
     from nmt.data.alignments import check_words
     from nmt.data.corpus import read_pairs

@@ -264,6 +264,11 @@ def number_within(least: float, most: float) -> Callable[[str], float]:
     return read
 
 
+def filled_lines(lines: Iterable[str], **_: str) -> list[str]:
+    """The lines that are not blank, for `read_whole`."""
+    return [line.strip() for line in lines if line.strip()]
+
+
 def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:
     """What a file holds, which must not be empty; nothing if there is no `path`. `read` takes the lines and a name."""
     if path is None:
@@ -337,12 +342,6 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         with collected(problems):
             values["replace_unknown"] = read_dictionary(dictionary)
     return values
-
-
-def filled_lines(lines: Iterable[str], *, name: str) -> list[str]:
-    """The lines that are not blank, for `read_whole`."""
-    del name
-    return [line.strip() for line in lines if line.strip()]
 
 
 def _value(text: str | list[str]) -> bool | int | float | str | list[str]:

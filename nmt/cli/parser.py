@@ -14,7 +14,7 @@ from nmt import __version__, signals
 from nmt.cli.common import describe
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import ToldElsewhere, UserError, nearest
-from nmt.other_names import other_option, our_keys, our_option
+from nmt.other_names import OPTIONS, OTHER_OPTIONS, our_keys, ours
 
 _PLACES = ("FILE", "PATH", "DIR", "FOLDER", "MODEL", "RUN")  # the metavars of values that name a file or a folder
 
@@ -145,13 +145,15 @@ class Parser(argparse.ArgumentParser):
         options = [option for option in self._option_string_actions if option.startswith("--")]
         keys = our_keys(name)
         if "--set" in options:
-            similar = our_option(name)
+            similar = ours(name, OPTIONS, OPTIONS)
             if similar is None and keys:
                 settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
                 return f"set it in the configuration, or with {settings}"
         else:
             names = [option_name(key.rpartition(".")[2]) for key in keys]
-            similar = other_option(name, options) or next((option for option in names if option in options), None)
+            similar = ours(name, OTHER_OPTIONS, options) or next(
+                (option for option in names if option in options), None
+            )
         if similar is None and (word := nearest(name.lstrip("-"), [option[2:] for option in options])):
             similar = f"--{word}"  # compared without what all options begin with, which would make them similar
         help_option = "--help" if self._usual is None else "--help-all"

@@ -74,7 +74,11 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         problems.append(missing_file)
     cutting = read_cutting(vars(options), problems, processes=processes.size)
     refuse(problems)
-    _warn(options, source, lines)
+    first_lines = islice(read_lines(source), _FIRST_LINES) if source is not None and lines else ()
+    if options.format is None and (likely := likely_format(first_lines)) != "text":  # which may not be meant
+        what = f"--input {source} looks like {likely}, and all that is in it is translated as plain text"
+        way_out = f"give --format {likely}, or --format text if that is meant"
+        warnings.warn(f"{what}; {way_out}", InputWarning, stacklevel=1)
     return Request(
         models=models,
         options=how,
@@ -183,15 +187,6 @@ def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Proces
                 f"{option_name(name)} goes with --format text in UTF-8 alone; {whole} is one whole document"
             )
     return problems
-
-
-def _warn(options: argparse.Namespace, source: Path | None, lines: int | None) -> None:
-    """Warn of what may not be meant, though it is no mistake."""
-    if options.format is not None or not lines or source is None:
-        return
-    if (form := likely_format(islice(read_lines(source), _FIRST_LINES))) != "text":
-        what = f"--input {source} looks like {form}, and all that is in it is translated as plain text"
-        warnings.warn(f"{what}; give --format {form}, or --format text if that is meant", InputWarning, stacklevel=1)
 
 
 def _count(path: Path | None) -> int | None:

@@ -44,9 +44,8 @@ IDLE: Final[Sequence[tuple[str, str, object]]] = (
 def contradictions(config: Config) -> list[Problem]:
     """Every problem between keys."""
     problems: list[Problem] = []
-    subwords = (_existing_models, _trained_models, _sampling)
-    training = (_length_of_training, _plateau, _r_drop, _guided_alignment, _minimum_risk, _checkpoints)
-    for check in (_idle, _data, _watched, *subwords, _tied_embeddings, _pretrained_embeddings, *training, _fine_tuning):
+    model = (_existing_models, _trained_models, _tied_embeddings, _pretrained_embeddings)
+    for check in (_idle, _data, *model, _length_of_training, _plateau, _objectives, _checkpoints, _fine_tuning):
         check(config, problems)
     return problems
 
@@ -83,9 +82,6 @@ def _data(config: Config, problems: Problems) -> None:
         if pair.tag in PIECES:
             message = f"{pair.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
             problems.append(problem_at(f"{key}.tag", message))
-
-
-def _watched(config: Config, problems: Problems) -> None:
     names = [files.name for files in config.data.watch]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -99,6 +95,10 @@ _KEY_SETS = (("model",), ("source_model", "target_model"), ("vocabulary",), ("so
 def _existing_models(config: Config, problems: Problems) -> None:
     subwords = config.subwords
     keys = tuple(existing_models(subwords))
+    has_one = subwords.type in ("char", "word") and not keys  # an existing model brings its own type
+    if subwords.sampling is not None and (has_one or set(keys) & set(VOCABULARIES)):
+        message = "has no effect on whole words or characters, which have one segmentation; use bpe or unigram"
+        problems.append(problem_at("subwords.sampling", message))
     if subwords.joiner is not None and not set(keys) & set(VOCABULARIES):
         message = f"{in_words(subwords.joiner)} has no effect without subwords.vocabulary, of text that is cut already"
         problems.append(problem_at("subwords.joiner", message))
@@ -131,15 +131,6 @@ def _trained_models(config: Config, problems: Problems) -> None:
     elif subwords.byte_fallback and subwords.size <= 260:
         message = f"{subwords.size} is too small: 256 bytes and 4 special symbols leave no piece for text"
         problems.append(problem_at("subwords.size", message))
-
-
-def _sampling(config: Config, problems: Problems) -> None:
-    subwords = config.subwords
-    keys = existing_models(subwords)
-    has_one = subwords.type in ("char", "word") and not keys  # an existing model brings its own type
-    if subwords.sampling is not None and (has_one or set(keys) & set(VOCABULARIES)):
-        message = "has no effect on whole words or characters, which have one segmentation; use bpe or unigram"
-        problems.append(problem_at("subwords.sampling", message))
 
 
 def _tied_embeddings(config: Config, problems: Problems) -> None:
@@ -212,35 +203,27 @@ def _plateau(config: Config, problems: Problems) -> None:
         problems.append(problem_at("training.schedule.patience", message))
 
 
-def _r_drop(config: Config, problems: Problems) -> None:
+def _objectives(config: Config, problems: Problems) -> None:
+    training = config.training
+    if training.minimum_risk is not None:
+        for other in ("guided_alignment", "r_drop", "word_replacement", "scheduled_sampling"):
+            if getattr(training, other) is not None:
+                message = "has no effect with training.minimum_risk, which minimizes something else; remove one of them"
+                problems.append(problem_at(f"training.{other}", message))
     encoder, decoder = config.model.encoder, config.model.decoder
     others = (decoder.fed_dropout, decoder.attentional_dropout)
     rates = [rate for part in (encoder, decoder) for rate in (part.dropout, part.output_dropout, part.word_dropout)]
-    if config.training.r_drop is not None and not any((*rates, *others)):
+    if training.r_drop is not None and not any((*rates, *others)):
         message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
         problems.append(problem_at("training.r_drop", message))
-
-
-def _guided_alignment(config: Config, problems: Problems) -> None:
     aligned = [key for key, pair in config.data.corpora().items() if pair.alignments is not None]
     guided = "training.guided_alignment"
-    if config.training.guided_alignment is None:
+    if training.guided_alignment is None:
         message = f"has no effect, because {guided} is null; set it, such as to {{weight: 1.0}}, or remove this"
         problems += [problem_at(f"{key}.alignments", message) for key in aligned]
-        return
-    if not any(key.startswith("data.train") for key in aligned):
+    elif not any(key.startswith("data.train") for key in aligned):
         message = "has no effect without alignments; give them in data.train (nmt-align learns some), or remove it"
         problems.append(problem_at(guided, message))
-
-
-def _minimum_risk(config: Config, problems: Problems) -> None:
-    training = config.training
-    if training.minimum_risk is None:
-        return
-    for other in ("guided_alignment", "r_drop", "word_replacement", "scheduled_sampling"):
-        if getattr(training, other) is not None:
-            message = "has no effect with training.minimum_risk, which minimizes something else; remove one of them"
-            problems.append(problem_at(f"training.{other}", message))
 
 
 def _checkpoints(config: Config, problems: Problems) -> None:

@@ -16,7 +16,7 @@ from nmt.config.problems import Problem, in_words, joined, nearest_hint
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath, value_at
 from nmt.errors import nearest
-from nmt.other_names import our_keys, our_option
+from nmt.other_names import OPTIONS, our_keys, ours
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
 _FEW = 4  # keys of one name, one of which may be meant
@@ -48,8 +48,12 @@ def _problems(errors: Sequence[ErrorDetails], tree: Any, families: Families) -> 
             message, keys = _unknown_key(path, section)
             meant.update(keys)
         else:
-            message = _wrong_value(path, value_at(tree, path), schema, families)
-            if error["type"] == "value_error" and isinstance(value_at(tree, path), list):  # one of its items
+            value = value_at(tree, path)
+            is_name = isinstance(value, str) and value in variants(schema)
+            hint = "" if is_name else nearest_hint(value, choices(schema, families))
+            way_out = f"write {path[-1]}: {{name: {value}}}" if is_name else ""
+            message = joined(f"given {in_words(value)}", hint, f"allowed: {allowed(schema, families)}", way_out)
+            if error["type"] == "value_error" and isinstance(value, list):  # one of its items
                 message = error["msg"].removeprefix("Value error, ")
         problems[path] = Problem(path, message)
         if len(problems.keys() - (missing & meant)) > MOST_PROBLEMS:
@@ -80,15 +84,9 @@ def _located(error: ErrorDetails) -> tuple[KeyPath, Schema, Schema]:
     return path, section, schema
 
 
-def _wrong_value(path: KeyPath, value: Any, schema: Schema, families: Families) -> str:
-    way_out = f"write {path[-1]}: {{name: {value}}}" if isinstance(value, str) and value in variants(schema) else ""
-    hint = "" if way_out else nearest_hint(value, choices(schema, families))
-    return joined(f"given {in_words(value)}", hint, f"allowed: {allowed(schema, families)}", way_out)
-
-
 def _unknown_key(path: KeyPath, section: Schema) -> tuple[str, list[KeyPath]]:
     """What is wrong with a key that its section does not have, and the keys that may be meant."""
-    if option := our_option(str(path[-1])):
+    if option := ours(str(path[-1]), OPTIONS, OPTIONS):
         return f"unknown key; it is the option {option} of nmt-train", []
     if names := [place.variant for place in places() if place.path == path]:
         return f"unknown key here; it goes with name: {' or '.join(names)}", []

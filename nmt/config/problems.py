@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import nearest, shortened
-from nmt.other_names import our_value
+from nmt.other_names import VALUES, ours
 
 _LONGEST_TEXT = 60  # characters of a value
 _KEYS_SHOWN = 10  # of a section where something else was expected
@@ -31,7 +31,7 @@ def unknown_choice(value: object, choices: Sequence[str]) -> str:
 
 def nearest_hint(value: object, names: Sequence[str]) -> str:
     """The clause that suggests what the value is called here, or the most similar name; empty when none is similar."""
-    name = our_value(value, names) or nearest(value, names) if isinstance(value, str) else None
+    name = ours(value, VALUES, names) or nearest(value, names) if isinstance(value, str) else None
     return f"nearest: {name}" if name else ""
 
 

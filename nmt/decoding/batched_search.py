@@ -160,8 +160,17 @@ class Search:
             places, steps = [segment.place for segment in segments], int(limits.max())
             return Draws(keys(sampling.seed, places, samples=n_best, steps=steps), sampling, ids)
         beam_size = self.decoding.beam_size
-        if segments[0].phrases:
-            return self._banks(segments, limits, continuing)
+        if segments[0].phrases:  # and so have all
+            assert continuing is not None
+            required = [segment.phrases for segment in segments]
+            phrases = Phrases(
+                [[phrase.tokens for phrase in several] for several in required],
+                [[phrase.complete for phrase in several] for several in required],
+                continuing,
+            )
+            prefixes = [segment.prefix for segment in segments]
+            closed = np.array([len(prefix.tokens) if prefix.complete else -1 for prefix in prefixes])
+            return Banks(phrases, beam_size=beam_size, max_lengths=limits, closed=closed)
         if self.options.diversity:
             return Groups(n_best, beam_size // n_best, self.options.diversity)
         return Beam(beam_size)
@@ -175,23 +184,6 @@ class Search:
             return rules
         complete = [prefix.complete for prefix in prefixes]
         return [*rules, ForcedPrefix([prefix.tokens for prefix in prefixes], complete, continuing)]
-
-    def _banks(self, segments: Sequence[Segment], limits: Array, continuing: Array | None) -> Banks:
-        """The phrases of `segments`, which all have some."""
-        assert continuing is not None
-        phrases = Phrases(
-            [[phrase.tokens for phrase in segment.phrases] for segment in segments],
-            [[phrase.complete for phrase in segment.phrases] for segment in segments],
-            continuing,
-        )
-        prefixes = [segment.prefix for segment in segments]
-        closed = [len(prefix.tokens) if prefix.complete else -1 for prefix in prefixes]
-        return Banks(
-            phrases,
-            beam_size=self.decoding.beam_size,
-            max_lengths=limits,
-            closed=np.array(closed),
-        )
 
 
 def _in_columns(segment: Segment, places: Mapping[int, int]) -> Segment:

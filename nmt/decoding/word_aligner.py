@@ -5,7 +5,6 @@ of them is that of `nmt.ops.translation_table`, with positions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,20 +16,14 @@ LONGEST, MOST_CELLS = 100, 100_000_000
 grow with them, to about 1.3 GB. Of more, every second pair is learned from, or every third, and so on."""
 
 
-class BothDirections(NamedTuple):
-    """The links of each pair, of each word at most one to the other side; in `reverse` sources are our targets."""
-
-    forward: Iterator[list[Link]]
-    reverse: Iterator[list[Link]]
-
-
-def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> BothDirections:
-    """The links of the first `count` pairs of lines, learned from all of them."""
+def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[list[Link]], Iterator[list[Link]]]:
+    """The links of the first `count` pairs of lines, learned from all of them, in both directions: of each word at most
+    one to the other side; in the second, sources are our targets."""
     vocabularies: tuple[dict[str, int], dict[str, int]] = ({}, {})
     pairs = [_numbered(pair, vocabularies) for pair in lines]
     sizes = (len(vocabularies[0]), len(vocabularies[1]))
     turned = [(target, source) for source, target in pairs]
-    return BothDirections(_links(pairs, sizes, count), _links(turned, sizes[::-1], count))
+    return _links(pairs, sizes, count), _links(turned, sizes[::-1], count)
 
 
 def _numbered(pair: tuple[str, str], vocabularies: tuple[dict[str, int], dict[str, int]]) -> Pair:

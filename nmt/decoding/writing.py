@@ -271,13 +271,21 @@ class Writer:
         return [*translations[:first], *sorted(translations[first:], key=lambda translation: -translation.score)]
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
+        """The parts of a line as one: those of a sentence with a space, sentences with the line's white space."""
+        sentences: list[list[str]] = [[]]
+        spaces = [parts[0].segment.before]
+        for part in parts:
+            sentences[-1] += [part.text] if part.text else []
+            if part.segment.space is not None:
+                spaces.append(part.segment.space)
+                sentences.append([])
         hypotheses = [part.hypothesis for part in parts]
         length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
         ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
         translation = Translation(
-            _joined_text(parts),
+            joined_sentences([" ".join(texts) for texts in sentences[:-1]], spaces),
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
             self.vocabularies.target.pieces(ids),
             ids=ids,
@@ -286,19 +294,6 @@ class Writer:
         alignments = [part.alignment for part in parts if part.alignment is not None]
         finer = [part.finer for part in parts if part.finer is not None]
         return _aligned(translation, joined(alignments), joined(finer)) if alignments else translation
-
-
-def _joined_text(parts: Sequence[Written]) -> str:
-    """The texts of the segments of a line: those of a sentence with a space, sentences with the line's white space."""
-    sentences: list[str] = []
-    texts: list[str] = []
-    for part in parts:
-        texts += [part.text] if part.text else []
-        if part.segment.space is not None:
-            sentences.append(" ".join(texts))
-            texts = []
-    spaces = [part.segment.space for part in parts if part.segment.space is not None]
-    return joined_sentences(sentences, [parts[0].segment.before, *spaces])
 
 
 def _to_place(segment: Segment, text: str) -> list[Mark]:

@@ -6,7 +6,7 @@ from nmt.cli import average, evaluate, score, serve, shortlist, train, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.evaluation.metrics import METRICS
 from nmt.models.scores import SCORES
-from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, VALUES, other_option, our_keys, our_option, our_value
+from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, VALUES, our_keys, ours
 
 OURS = {dotted(place.path) for place in places()}
 COMMANDS = [average, evaluate, score, serve, shortlist, translate]
@@ -29,7 +29,7 @@ def test_the_other_commands_have_their_options_and_call_nothing_otherwise() -> N
         having = [command for command in COMMANDS if name in options_of(command)]
         assert having
         for word in words:
-            assert any(other_option(word, options_of(command)) == name for command in having)
+            assert any(ours(word, OTHER_OPTIONS, options_of(command)) == name for command in having)
             assert not any({f"--{word.replace('_', '-')}", f"-{word}"} & options_of(command) for command in having)
 
 
@@ -43,9 +43,9 @@ def test_what_is_a_key_elsewhere_too() -> None:
 def test_every_value_is_one_that_there_is() -> None:
     values = {*SCORES, *METRICS, *(choice for place in places() for choice in choices(place.schema))}
     assert VALUES.keys() <= values
-    assert our_value("MLP", [*SCORES]) == "additive"
-    assert our_value("luong", ["luong", "bahdanau"]) is None  # the decoders
-    assert our_value("zebra", [*SCORES]) is None
+    assert ours("MLP", VALUES, [*SCORES]) == "additive"
+    assert ours("luong", VALUES, ["luong", "bahdanau"]) is None  # the decoders
+    assert ours("zebra", VALUES, [*SCORES]) is None
 
 
 def test_no_name_is_a_key_of_ours() -> None:
@@ -58,4 +58,5 @@ def test_names_may_be_written_as_options_are() -> None:
     assert our_keys("batch-size") == ["training.batch_size"]  # our own
     assert our_keys("hidden") == ["model.encoder.hidden_size", "model.decoder.hidden_size"]
     assert our_keys("zebra") == []
-    assert (our_option("dry_run"), our_option("--gpu"), our_option("zebra")) == ("--dry-run", "--device", None)
+    named = [ours(name, OPTIONS, OPTIONS) for name in ("dry_run", "--gpu", "zebra")]
+    assert named == ["--dry-run", "--device", None]

@@ -35,11 +35,7 @@ def page(contents: Contents) -> str:
     bars = [[_bars(contents, group) for group in grouping.groups] for grouping in contents.groupings]
     highest = max((score for groups in bars for by_metric in groups for score in chain(*by_metric.values())), default=0)
     text = environment.get_template("report.html").render(
-        **{
-            name: getattr(contents, name)
-            for name in ("comparison", "letters", "titles", "groupings", "habits", "notes")
-        },
-        data=contents.data,
+        **vars(contents),
         bars=bars,
         best={name: () if comparison.runs else comparison.best(name) for name in comparison.measures},
         best_means={name: comparison.best_mean(name) for name in comparison.measures},
