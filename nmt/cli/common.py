@@ -123,14 +123,10 @@ def installed() -> list[str]:
 def _said_here(message: str) -> str:
     if "nmt-toolkit[" in message and installed() == ["nmt-runtime"]:  # an extra, which both have
         message = message.replace("nmt-toolkit[", "nmt-runtime[")
-    message = _OPTION.sub(_named_here, message)
+    if _OPTION.search(message):
+        from nmt.cli.options import OTHER_NAMES, translation_names
+        from nmt.cli.parser import option_name
+
+        ours = {name: option_name(OTHER_NAMES.get(name, name)) for name in translation_names()}
+        message = _OPTION.sub(lambda option: ours.get(option[1], option[0]), message)
     return _CONTROL.sub(lambda character: repr(character[0])[1:-1], message)
-
-
-def _named_here(option: re.Match[str]) -> str:
-    from nmt.cli.options import OTHER_NAMES, translation_names
-    from nmt.cli.parser import option_name
-
-    if option[1] not in translation_names():
-        return option[0]
-    return option_name(OTHER_NAMES.get(option[1], option[1]))

@@ -206,7 +206,7 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
         text = options.training_text
         if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
             problems.append(f"--training-text {text}: the file is empty")
-    counts = [(f"{one.option} {one.path}", len(one.lines)) for one in request.candidates]
+    counts = [(f"{one.option} {one.paths[0]}", len(one.lines)) for one in request.candidates]
     counts.append((f"--source {options.source}", len(request.source)))
     for path, lines in request.references.items():
         counts.append((f"--reference {path}", len(lines)))

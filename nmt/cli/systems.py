@@ -5,10 +5,9 @@ It reads options and the files of translations; it opens no model, and knows no 
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
@@ -22,26 +21,17 @@ GIVEN_BY = ("hypotheses", "model", "runs")  # the options that say which systems
 class Candidate:
     """One system: a file of translations with its lines, or models that are to make them."""
 
-    name: str
     option: str
-    path: Path
-    lines: Sequence[str]
-    models: Models | None
-    seed_of: str | None  # the system of which it is a run
+    name: str
+    paths: Sequence[Path]  # several for an ensemble
+    translates: bool = False
+    seed_of: str | None = None  # the system of which it is a run
+    lines: Sequence[str] = ()
+    models: Models | None = None
 
     @property
     def files(self) -> Files:
-        return [(self.option, self.path)] if self.models is None else self.models.files
-
-
-class _Entry(NamedTuple):
-    """A system as an option gives it."""
-
-    option: str
-    name: str | None
-    paths: Sequence[Path]  # several for an ensemble
-    translates: bool = False
-    seed_of: str | None = None
+        return [(self.option, self.paths[0])] if self.models is None else self.models.files
 
 
 def read_systems(options: argparse.Namespace, problems: list[str]) -> list[Candidate]:
@@ -53,19 +43,28 @@ def read_systems(options: argparse.Namespace, problems: list[str]) -> list[Candi
         )
     if len(kinds) > 1:
         problems.append(f"{' and '.join(kinds)} exclude each other: score files, translate and score, or score runs")
-    entries = [_Entry("--hypotheses", name, [path]) for name, path in map(_named, options.hypotheses or ())]
-    entries += _models(options.model or (), problems)
+    systems: list[Candidate] = []
+    for name, path in map(_named, options.hypotheses or ()):
+        systems.append(Candidate(option="--hypotheses", name=name, paths=[path]))
+    systems += _models(options.model or (), problems)
     for number, texts in enumerate(options.runs or (), start=1):
-        entries += _runs(texts, "runs" if len(options.runs) == 1 else f"runs {number}", problems)
-    names = _names(entries)
-    for name, count in Counter(names).items():
+        systems += _runs(texts, "runs" if len(options.runs) == 1 else f"runs {number}", problems)
+    short = [one.name or one.paths[0].name for one in systems]
+    counts = Counter(short)
+    for place, (one, name) in enumerate(zip(systems, short, strict=True)):  # the whole path where two are alike
+        systems[place] = replace(one, name=one.name or (name if name and counts[name] == 1 else str(one.paths[0])))
+    for name, count in Counter(one.name for one in systems).items():
         if count > 1:
             problems.append(f"{count} systems are called {name}; give them different names: NAME=PATH")
-    together = any(len(entry.paths) > 1 for entry in entries)
-    return [
-        _candidate(name, entry, vars(options), problems, together=together)
-        for name, entry in zip(names, entries, strict=True)
-    ]
+    together = any(len(one.paths) > 1 for one in systems)  # so that --ensemble has an effect, though not on all
+    for place, one in enumerate(systems):
+        if one.translates:
+            ensemble = None if together and len(one.paths) == 1 else options.ensemble
+            models = read_models({**vars(options), "model": one.paths, "ensemble": ensemble}, problems)
+            systems[place] = replace(one, models=models)
+        else:
+            systems[place] = replace(one, lines=read_sentences(one.option, one.paths[0], problems))
+    return systems
 
 
 def read_sentences(option: str, path: Path | None, problems: list[str]) -> list[str]:
@@ -73,60 +72,36 @@ def read_sentences(option: str, path: Path | None, problems: list[str]) -> list[
     return read_whole(option, path, lambda lines, name: list(lines), problems)
 
 
-def _named(text: str) -> tuple[str | None, Path]:
+def _named(text: str) -> tuple[str, Path]:
     """The name and the path in NAME=PATH; no name where the whole is a path, or where a folder would be part of it."""
     name, mark, path = text.partition("=")
     if not (name and mark and path) or "/" in name or Path(text).exists():
-        return None, Path(text)
+        return "", Path(text)
     return name, Path(path)
 
 
-def _models(paths: Sequence[Path], problems: list[str]) -> list[_Entry]:
+def _models(paths: Sequence[Path], problems: list[str]) -> list[Candidate]:
     """Models without names are one system, an ensemble if they are several; those of the same name are one, too."""
-    groups: dict[str | None, list[Path]] = {}
+    groups: dict[str, list[Path]] = {}
     for name, path in (_named(str(path)) for path in paths):
         groups.setdefault(name, []).append(path)
-    if len(groups) > 1 and None in groups:
+    if len(groups) > 1 and "" in groups:
         problems.append(
             "--model: give all models a name, or none: models with names (--model NAME=PATH) are compared, and models "
             "without names, or with the same one, work together as an ensemble"
         )
-    return [_Entry("--model", name, group, translates=True) for name, group in groups.items()]
+    return [Candidate(option="--model", name=name, paths=group, translates=True) for name, group in groups.items()]
 
 
-def _runs(texts: Sequence[str], usual_name: str, problems: list[str]) -> list[_Entry]:
+def _runs(texts: Sequence[str], usual_name: str, problems: list[str]) -> list[Candidate]:
     """The runs of a system; a name before the first is that of the system."""
     name, first = _named(texts[0])
     paths = [first, *map(Path, texts[1:])]
     if len(paths) == 1:
         problems.append(f"--runs {texts[0]}: a mean and a standard deviation need two runs of a system, or more")
-    return [
-        _Entry("--runs", None, [path], path.is_dir() or path.suffix == ".safetensors", seed_of=name or usual_name)
-        for path in paths
-    ]
-
-
-def _names(entries: Sequence[_Entry]) -> list[str]:
-    """What each system is called: as the user says, by its file or folder, or by the whole path where two are alike."""
-    short = [entry.name or entry.paths[0].name for entry in entries]
-    counts = Counter(short)
-    return [
-        entry.name or (name if name and counts[name] == 1 else str(entry.paths[0]))
-        for name, entry in zip(short, entries, strict=True)
-    ]
-
-
-def _candidate(
-    name: str, entry: _Entry, options: Mapping[str, Any], problems: list[str], *, together: bool
-) -> Candidate:
-    """`together`: whether some system is an ensemble, so that --ensemble has an effect, though not on single models."""
-    lines: Sequence[str] = ()
-    models: Models | None = None
-    if entry.translates:
-        ensemble = None if together and len(entry.paths) == 1 else options["ensemble"]
-        models = read_models({**options, "model": entry.paths, "ensemble": ensemble}, problems)
-    else:
-        lines = read_sentences(entry.option, entry.paths[0], problems)
-    return Candidate(
-        name=name, option=entry.option, path=entry.paths[0], lines=lines, models=models, seed_of=entry.seed_of
-    )
+    runs = []
+    for path in paths:
+        translates = path.is_dir() or path.suffix == ".safetensors"
+        run = Candidate(option="--runs", name="", paths=[path], translates=translates, seed_of=name or usual_name)
+        runs.append(run)
+    return runs

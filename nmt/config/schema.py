@@ -209,8 +209,6 @@ Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 CountOrZero = Annotated[int, Field(ge=0, le=1_000_000_000)]
 BeamSize = Annotated[int, Field(ge=1, le=1000)]
 PositiveFloat = Annotated[float, Field(gt=0.0, le=1e9)]
-WeightDecay = Annotated[float, Field(ge=0.0, le=1e9)]
-Decayed = Literal["all", "matrices"]
 
 
 INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
@@ -553,20 +551,23 @@ def memory_size(model: ModelConfig) -> int:
 # ------------------------------------------------------------------------------------------------------------ training
 
 
-class SGDConfig(Section):
+class OptimizerSection(Section):
+    weight_decay: float = Field(default=0.0, ge=0.0, le=1e9)
+    """Weights times this are added to the gradient (L2); adamw: decoupled, multiplied by the learning rate."""
+    decayed: Literal["all", "matrices"] = "all"
+    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
+
+
+class SGDConfig(OptimizerSection):
     name: Literal["sgd"]
     """Stochastic gradient descent."""
     learning_rate: PositiveFloat = 1.0
     """Step size before the schedule changes it."""
     momentum: Probability = 0.0
     """μ of v ← μ v + gradient, θ ← θ - rate · v. 0: off."""
-    weight_decay: WeightDecay = 0.0
-    """Weights times this are added to the gradient (L2)."""
-    decayed: Decayed = "all"
-    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
-class AdamConfig(Section):
+class AdamConfig(OptimizerSection):
     name: Literal["adam", "adamw"]
     """Adam, with the weight decay as part of the gradient (adam) or decoupled from it (adamw)."""
     learning_rate: PositiveFloat = 1e-3
@@ -577,13 +578,9 @@ class AdamConfig(Section):
     """Decay of the running mean of the squared gradient."""
     epsilon: PositiveFloat = 1e-8
     """Added to the denominator."""
-    weight_decay: WeightDecay = 0.0
-    """adam: added to the gradient (L2); adamw: decoupled, multiplied by the learning rate."""
-    decayed: Decayed = "all"
-    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
-class AdadeltaConfig(Section):
+class AdadeltaConfig(OptimizerSection):
     name: Literal["adadelta"]
     """Adadelta."""
     learning_rate: PositiveFloat = 1.0
@@ -592,10 +589,6 @@ class AdadeltaConfig(Section):
     """Decay of the running means of the squared gradient and the squared step."""
     epsilon: PositiveFloat = 1e-6
     """Added under both square roots."""
-    weight_decay: WeightDecay = 0.0
-    """Weights times this are added to the gradient (L2)."""
-    decayed: Decayed = "all"
-    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
 class ConstantSchedule(Section):
@@ -657,9 +650,9 @@ class RDrop(Section):
 
 
 class WordReplacement(Section):
-    source: Probability = 0.0
+    source: Probability
     """Probability that a piece of the source becomes a random one."""
-    target: Probability = 0.0
+    target: Probability
     """Probability that a previous piece that the decoder reads becomes a random one; what it has to predict stays."""
 
 

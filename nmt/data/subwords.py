@@ -64,7 +64,13 @@ class Subwords:
             raise ValueError("not a sentencepiece model: it has no pieces")
         special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if special_ids != (PAD, UNKNOWN, BEGIN, END):
-            raise ValueError(_wrong_ids(special_ids))
+            present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, special_ids, strict=True))
+            needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
+            raise ValueError(
+                f"the special symbols have the ids {present} (-1: absent), but {needed} are needed; train the model "
+                "with spm_train --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3, or leave the key out to train one on the "
+                "corpus"
+            )
         settings = read_model(model)
         kind = settings.trainer_spec.model_type
         self.of_words = kind == TrainerSpec.WORD  # whether all pieces are whole words
@@ -382,16 +388,6 @@ def _bounded(lines: Iterable[str]) -> Iterator[str]:
 
 def _blank(corpus: str) -> str:
     return f"{corpus} has no text to train subwords on: every line is blank"
-
-
-def _wrong_ids(special_ids: tuple[int, ...]) -> str:
-    present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, special_ids, strict=True))
-    needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
-    return (
-        f"the special symbols have the ids {present} (-1: absent), but {needed} are needed; "
-        "train the model with spm_train --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3, "
-        "or leave the key out to train one on the corpus"
-    )
 
 
 def _explained(error: str, settings: SubwordsConfig, corpus: str) -> str:

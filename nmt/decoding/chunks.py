@@ -184,9 +184,16 @@ def open_chunks(job: Job, processes: Processes, *, say: Callable[[str], object])
         return
     for folder in folders_of(chunks.output):
         if folder != chunks.path:
+            other, here = _chunks_in(folder, chunks.output), chunks.description.facts
+            there = {"its description": "damaged"} if other is None else other.description.facts
+            differences = [
+                f"\n  {name}: {there.get(name, 'not given')} there, {here.get(name, 'not given')} here"
+                for name in dict.fromkeys([*there, *here])
+                if there.get(name) != here.get(name)
+            ]
             raise UserError(
                 f"{folder}: holds finished chunks of another translation; give another --output, or delete the folder. "
-                f"The differences:{_differences(chunks, _chunks_in(folder, chunks.output))}"
+                f"The differences:{''.join(differences)}"
             )
     if done := len(chunks.finished().intersection(job.mine())):
         say(f"resuming: {done} of {counted(len(job.mine()), 'chunk')} are finished")
@@ -328,17 +335,6 @@ def _listed(chunks: Sequence[int]) -> str:
     """The chunks by their numbers, from 1, as in: 3 chunks (1, 4, 5) are."""
     numbers = ", ".join(first_of([str(chunk + 1) for chunk in chunks], MOST_LISTED))
     return f"{counted(len(chunks), 'chunk')} ({numbers}) {'is' if len(chunks) == 1 else 'are'}"
-
-
-def _differences(chunks: Chunks, other: Chunks | None) -> str:
-    """How another translation differs, one fact a line; None if its description is damaged."""
-    here = chunks.description.facts
-    there = {"its description": "damaged"} if other is None else other.description.facts
-    return "".join(
-        f"\n  {name}: {there.get(name, 'not given')} there, {here.get(name, 'not given')} here"
-        for name in dict.fromkeys([*there, *here])
-        if there.get(name) != here.get(name)
-    )
 
 
 def _chunks_in(folder: Path, output: str) -> Chunks | None:

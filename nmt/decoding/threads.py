@@ -35,8 +35,20 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item], *, most:
     workers = min(threads, len(items), most)
     if workers < 2 or not _busy.acquire(blocking=False):
         return list(map(work, items))
+    stopped = Event()
+
+    def alone(item: Item) -> Result:
+        with until(stopped.is_set), sharing(threads // workers):
+            check()
+            return work(item)
+
     try:
-        return _in_threads(work, items, workers, threads // workers)
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                futures = [pool.submit(copy_context().run, alone, item) for item in items]
+                return [future.result() for future in futures]
+            finally:
+                stopped.set()  # without an exception all are done
     finally:
         _busy.release()
 
@@ -91,19 +103,3 @@ def check() -> None:
 def until(unwanted: Callable[[], bool]) -> AbstractContextManager[None]:
     """Let `check` raise in this block, and in what it computes side by side, once `unwanted`, which any may call."""
     return _having(_unwanted, (*_unwanted.get(), unwanted))
-
-
-def _in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int, each: int) -> list[Result]:
-    stopped = Event()
-
-    def alone(item: Item) -> Result:
-        with until(stopped.is_set), sharing(each):
-            check()
-            return work(item)
-
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures = [pool.submit(copy_context().run, alone, item) for item in items]
-            return [future.result() for future in futures]
-        finally:
-            stopped.set()  # without an exception all are done

@@ -71,8 +71,10 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
     rows = _rows(text)
     if not text.strip("\ufeff").strip():
         return [Run(rows, None)]
-    if form.first:
-        _check_first_line(form.first, rows, name)
+    if form.first and not form.first.fullmatch(row := _bare(rows[0])):
+        has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in map(_bare, rows[:2]))
+        hint = "times of WebVTT need that line, and SubRip is the format srt" if has_times else "is this WebVTT?"
+        raise UserError(f"{name}, line 1: {excerpt(row)} stands where WEBVTT belongs; {hint}")
     found: list[Run] = []
     damaged: list[str] = []
     times: Seconds | None = None  # of the last text
@@ -117,13 +119,6 @@ def _above_times(rows: Sequence[str], form: _Timed) -> set[int]:
         if form.first or row.strip():
             is_above = form.times.fullmatch(row) is not None
     return found
-
-
-def _check_first_line(first: re.Pattern[str], rows: Sequence[str], name: str) -> None:
-    if not first.fullmatch(row := _bare(rows[0])):
-        has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in map(_bare, rows[:2]))
-        hint = "times of WebVTT need that line, and SubRip is the format srt" if has_times else "is this WebVTT?"
-        raise UserError(f"{name}, line 1: {excerpt(row)} stands where WEBVTT belongs; {hint}")
 
 
 of_subrip, of_sbv, of_webvtt = (partial(_timed, form=form) for form in (_SUBRIP, _SBV, _WEBVTT))

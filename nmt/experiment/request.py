@@ -1,11 +1,13 @@
 """The request that nmt-train and `nmt.train` make: what to train, from which weights, and where.
 
-All mistakes are found before data is read, and reported at once.
+All mistakes are found before data is read, and reported at once. What can hardly be meant, or can hardly work, is a
+doubt, which stops nothing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from textwrap import shorten
 
@@ -14,15 +16,22 @@ import torch
 from nmt.config import Config, Loaded, Problem, continuation, read_config
 from nmt.config.contradictions import contradictions
 from nmt.config.problems import problem_at
+from nmt.data.corpus import read_lines
+from nmt.data.subwords import Subwords
+from nmt.decoding.text.languages import CODE, NAMES, code_of
 from nmt.devices import choose_device
-from nmt.errors import collected, nothing_at, refuse
+from nmt.errors import collected, nearest, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.examples import data, examples
-from nmt.models.combinations import FAMILIES, model_problems
+from nmt.models.combinations import FAMILIES, model_problems, start_warnings
 from nmt.signals import PATIENCE
+from nmt.text_form import form_of
 from nmt.training.optim import steering_metrics
 from nmt.training.run_folder import begun_with, has_state, recorded_origin
 from nmt.training.starting_weights import Origin, embedding_problems, inherited, load_origin
+
+FIRST_LINES = 1000  # of a file, that tell how all are written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,3 +155,45 @@ def _source(path: Path) -> _Source:
         return _Source(path=path, folder=path.parent, is_example=False)
     folder = Path("configs", "research") if example.parent.name == "research" else Path("configs")
     return _Source(path=example, folder=Path.cwd() / folder, is_example=True)
+
+
+# --------------------------------------------------------------------------------------------------------------- doubts
+
+
+def doubts_of_start(request: Request) -> list[str]:
+    """Of languages without a code, or other ones than those of the model to start from, and of weights from which a
+    model hardly learns; another one's have learned."""
+    warnings = []
+    for key in ("source_language", "target_language"):
+        name = getattr(request.config.data, key)
+        if CODE.fullmatch(name) is None:
+            near = nearest(name, list(NAMES.values()))
+            hint = f"; {near} is {code_of(near)}" if near else ", such as de"
+            warnings.append(f"data.{key} is {name!r}; sentences and glossaries need the code of a language{hint}")
+        if request.origin is not None and (before := getattr(request.origin.model.config.data, key)) != name:
+            warnings.append(f"data.{key} is {name}, and that of the model to start from is {before}; is this meant?")
+    if request.origin is not None:
+        return warnings
+    warnings += start_warnings(request.config.model, request.config.training)
+    if request.config.training.minimum_risk is not None:
+        warnings.append(
+            "training.minimum_risk learns from translations of the model, which mean nothing at first; give a trained "
+            "model with --init-from"
+        )
+    return warnings
+
+
+def doubts_of_references(config: Config, target: Subwords) -> list[str]:
+    """Of references that BLEU, as validation computes it, cannot take apart as it should, or that no model with these
+    subwords can write."""
+    validation = config.training.validation
+    corpora = {"validation references": config.data.valid}
+    corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
+    warnings: list[str] = []
+    for name, files in corpora.items():
+        lines = [target.whole_words(line) for line in islice(read_lines(files.target), FIRST_LINES)]
+        warnings += normalized_warning(name, lines, [target.normalized(line) for line in lines])
+        option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
+        of_text = format_warnings(form_of(lines, name=name), validation.tokenize, option=option, cure=cure)
+        warnings += [message for mark, message in of_text.items() if mark != "short" or validation.metric == "bleu"]
+    return warnings

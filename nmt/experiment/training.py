@@ -1,6 +1,6 @@
 """A training from its request to the best model: run folder → corpora → model → trainer.
 
-The warnings of `doubts` come first; nothing of a former run is removed before the new one has all that it needs.
+The doubts of the request come first; nothing of a former run is removed before the new one has all that it needs.
 """
 
 import sys
@@ -21,8 +21,7 @@ from nmt.data.planning import mixture
 from nmt.data.prepare import Prepared, prepare
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
-from nmt.experiment.doubts import doubts_of_references, doubts_of_start
-from nmt.experiment.request import Request
+from nmt.experiment.request import Request, doubts_of_references, doubts_of_start
 from nmt.experiment.validation import build_validation
 from nmt.files import open_refusing_links
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model

@@ -5,12 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from nmt.config.schema import ModelConfig, TrainingConfig, WordReplacement
 from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import training_loss
 from nmt.training.word_replacement import replaced, with_replaced_words
+
+
+def test_both_probabilities_are_needed() -> None:
+    with pytest.raises(ValidationError, match="2 validation errors"):
+        WordReplacement.model_validate({})
 
 
 def test_how_many_are_replaced_and_by_what() -> None:
@@ -34,7 +40,7 @@ def test_special_symbols_and_what_is_predicted_stay() -> None:
     assert torch.equal(changed.target_input != batch.target_input, batch.target_input == 4)
     assert int(changed.source.max()) < 10**6 < int(changed.target_input.max())
     assert torch.equal(changed.target_output, batch.target_output)
-    one_side = with_replaced_words(batch, WordReplacement(source=0.99), sizes=(10**6, 10**9))
+    one_side = with_replaced_words(batch, WordReplacement(source=0.99, target=0.0), sizes=(10**6, 10**9))
     assert torch.equal(one_side.target_input, batch.target_input)
 
 
