@@ -272,6 +272,8 @@ def _read_scoring(
 
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
     from nmt.cli.report_page import write_page
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
@@ -280,10 +282,12 @@ def main(options: argparse.Namespace) -> None:
     request = _read_request(options)
     with enough_memory(MEMORY):
         translators = _loaded(request)
-        systems = {
-            one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
-            for one in request.candidates
-        }
+        systems: dict[str, Sequence[str]] = {one.name: one.lines for one in request.candidates}
+        for name, translator in translators.items():
+            translations = translator.translate(request.source, request.how)
+            label = name if len(systems) > 1 else None
+            watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
+            systems[name] = [best.text for best, *_ in watched]
     if options.output:
         write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(request, systems):
@@ -320,15 +324,6 @@ def _loaded(request: Request) -> dict[str, "Translator"]:
         problems += [f"{name}{problem}" for problem in of_model]
     refuse(problems)
     return translators
-
-
-def _translations(translator: "Translator", request: Request, name: str) -> list[str]:
-    from tqdm import tqdm
-
-    label = name if len(request.candidates) > 1 else None
-    translations = translator.translate(request.source, request.how)
-    watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
-    return [best.text for best, *_ in watched]
 
 
 def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:

@@ -8,7 +8,6 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,17 +73,10 @@ def parser() -> Parser:
     return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to score, and where the scores go."""
-
-    models: "Models"
-    sentences: int  # in each of the two files
-    how: "TranslationOptions"  # its alignment_step and end_links
-    alignments: "AlignmentOutputs"
-
-
-def _read_request(options: argparse.Namespace) -> Request:
+def _read_request(
+    options: argparse.Namespace,
+) -> tuple["Models", int, "TranslationOptions", "AlignmentOutputs"]:
+    """What scores, how many sentences, with which alignment_step and end_links, and where alignments go."""
     from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import read_models
     from nmt.data.corpus import check_corpora
@@ -119,7 +111,7 @@ def _read_request(options: argparse.Namespace) -> Request:
     taken = check_outputs(outputs, problems, others=read)
     alignments.check(problems, others=taken)
     refuse(problems)
-    return Request(models=models, sentences=sentences, how=how, alignments=alignments)
+    return models, sentences, how, alignments
 
 
 @command(PROGRAM, parser)
@@ -133,11 +125,11 @@ def main(options: argparse.Namespace) -> None:
     from nmt.ops.memory import enough_memory
     from nmt.text_form import form_of
 
-    request = _read_request(options)
+    models, sentences, how, outputs = _read_request(options)
     translations = [path for path in (options.target, options.contrast) if path is not None]
     log_probability, tokens, right, ties = 0.0, 0, 0, 0
     with enough_memory(MEMORY):
-        translator = request.models.load()
+        translator = models.load()
         Doubts(form=form_of(read_lines(options.source), name=str(options.source))).warn(translator.source_form)
         lines = zip(read_lines(options.source), *map(read_lines, translations), strict=True)
         scores = score(
@@ -145,16 +137,16 @@ def main(options: argparse.Namespace) -> None:
             translator.vocabularies,
             ((source, target) for source, *targets in lines for target in targets),
             batch_tokens=translator.decoding.batch_tokens,
-            alignments=bool(request.alignments),
-            alignment_step=request.how.alignment_step,
-            end_links=request.how.end_links,
+            alignments=bool(outputs),
+            alignment_step=how.alignment_step,
+            end_links=how.end_links,
         )
         by_line = zip(*[scores] * len(translations), strict=True)
         with (
             opened_for_writing(options.output) as file,
-            request.alignments.opened() as write_alignments,
+            outputs.opened() as write_alignments,
         ):
-            for of_line in tqdm(by_line, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
+            for of_line in tqdm(by_line, total=sentences, unit=" lines", disable=not sys.stderr.isatty()):
                 log_probability += of_line[0].log_probability
                 tokens += of_line[0].tokens
                 divisors = [max(scored.tokens, 1) if options.normalize else 1 for scored in of_line]
@@ -164,9 +156,9 @@ def main(options: argparse.Namespace) -> None:
                 file.write(("\t".join(f"{number:.{DECIMALS}f}" for number in written) + "\n").encode())
                 write_alignments([scored.alignment for scored in of_line if scored.alignment is not None], [])
     if options.contrast is None:
-        shown, numbers = _perplexity(request.sentences, tokens, log_probability)
+        shown, numbers = _perplexity(sentences, tokens, log_probability)
     else:
-        contrast = Contrast(request.sentences, right, ties)
+        contrast = Contrast(sentences, right, ties)
         shown, numbers = str(contrast), contrast.numbers()
     if options.json is None:
         print(f"{PROGRAM}: {shown}", file=sys.stderr)

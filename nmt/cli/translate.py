@@ -137,7 +137,6 @@ def parser() -> Parser:
     )
     long = made.add_argument_group("long translations")
     _add_parts_options(long)
-    _add_shard_options(long)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
     add_alignment_step_option(attention)
@@ -145,7 +144,7 @@ def parser() -> Parser:
 
 
 def _add_parts_options(group: argparse._ActionsContainer) -> None:
-    """Add the options for translating in chunks."""
+    """Add the options for translating in chunks, also by several commands."""
     group.add_argument(
         "--resume",
         action="store_true",
@@ -160,10 +159,6 @@ def _add_parts_options(group: argparse._ActionsContainer) -> None:
         "are translated together, so that cutting changes no bit; another number may change the last digit of a score, "
         "and a small one suits many processes). It implies --resume",
     )
-
-
-def _add_shard_options(group: argparse._ActionsContainer) -> None:
-    """Add --shard and --merge."""
     group.add_argument(
         "--shard",
         metavar="I/N",

@@ -102,24 +102,19 @@ def _sampled(
 
 
 def _sampled_batch(ids: PairedIds, pairs: _Pairs, vocabularies: Vocabularies) -> Batch:
+    """The pairs as a batch; where they have links, those of the words, which have other pieces now."""
     batch = make_batch(pairs.sources, pairs.targets, pairs.rows)
     if not ids.has_alignments:
         return batch
-    return batch._replace(
-        links=_links([_links_of_sampled(ids, *pair, vocabularies) for pair in zip(*pairs, strict=True)])
-    )
-
-
-def _links_of_sampled(
-    ids: PairedIds, row: int, source: Ids, target: Ids, vocabularies: Vocabularies
-) -> npt.NDArray[np.float32]:
-    """The links of a pair whose words have these pieces instead."""
-    best, sampled = (
-        [subwords.words_of_pieces(pieces) for subwords, pieces in zip(vocabularies, pair, strict=True)]
-        for pair in ((ids.source(row), ids.target(row)), (source, target))
-    )
-    links = piece_links(links_of_words(ids.links(row), *best), *sampled)
-    return np.array(list(links), dtype=np.float32).reshape(-1, LINK_VALUES)
+    rows = []
+    for row, *pair in zip(*pairs, strict=True):
+        best, sampled = (
+            [subwords.words_of_pieces(pieces) for subwords, pieces in zip(vocabularies, both, strict=True)]
+            for both in ((ids.source(row), ids.target(row)), pair)
+        )
+        links = piece_links(links_of_words(ids.links(row), *best), *sampled)
+        rows.append(np.array(list(links), dtype=np.float32).reshape(-1, LINK_VALUES))
+    return batch._replace(links=_links(rows))
 
 
 def read_batch(ids: PairedIds, rows: Indices) -> Batch:

@@ -272,17 +272,12 @@ def unreadable(path: Path, error: OSError) -> str:
     return f"{path}: cannot be read ({error.strerror or error})"
 
 
-def no_character(half: str) -> str:
-    """What a message says about a text with this half of a surrogate pair."""
-    return f"has half of a surrogate pair, U+{ord(half):04X}, which is no character"
-
-
-def half_of_a_pair(text: str) -> int | None:
-    """The place of half of a surrogate pair, which is no character, and which UTF-8 does not have."""
+def no_character(text: str) -> tuple[int, str] | None:
+    """The place of half of a surrogate pair, which UTF-8 does not have, and what a message says about it."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        return error.start
+        return error.start, f"has half of a surrogate pair, U+{ord(text[error.start]):04X}, which is no character"
     return None
 
 

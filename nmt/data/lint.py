@@ -18,7 +18,7 @@ refused by `corpus.py`; how many pairs are empty or too long is in the report of
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,7 +77,13 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
         pairs = len(hashes) - before
         first = first or (corpus, words)
         every.append(forms)
-        warnings += _faults(corpus, forms, identical, pairs)
+        warnings += [*forms[0].oddities(), *forms[1].oddities()]
+        share = _many(len(identical), pairs, IDENTICAL)
+        if share and not forms[0].is_word_list:  # in which many stay the same, such as names or modern spellings
+            warnings.append(
+                f"{corpus.name}: {share} have the same text on both sides (the first is line {identical[0]:,}), which "
+                "was not translated, or is of the same language twice; a model learns from them to copy"
+            )
         if are_swapped(words, first[1]):
             source, target = first[0].paths
             warnings.append(
@@ -98,18 +104,6 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
             problems.append(f"{corpus.key}: {corpus.name} {none}; give sentences with their translations")
     refuse(problems)
     return [*dict.fromkeys(warnings)], every  # a file may be in several corpora
-
-
-def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) -> list[str]:
-    """What is odd in a corpus by itself, of which so many pairs have text on both sides."""
-    warnings = [*forms[0].oddities(), *forms[1].oddities()]
-    share = _many(len(identical), pairs, IDENTICAL)
-    if share and not forms[0].is_word_list:  # in which many stay the same, such as names or modern spellings
-        warnings.append(
-            f"{corpus.name}: {share} have the same text on both sides (the first is line {identical[0]:,}), which was "
-            "not translated, or is of the same language twice; a model learns from them to copy"
-        )
-    return warnings
 
 
 def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:

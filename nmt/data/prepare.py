@@ -289,13 +289,9 @@ def _with_symbols(vocabularies: Vocabularies, config: Config, *, may_grow: bool,
     for index, files in enumerate(config.data.train):
         if files.tag is not None:
             of_source.setdefault(files.tag, f"data.train.{index}.tag")
-    if vocabularies.target is vocabularies.source:
-        joint = _grown(vocabularies.source, of_source, "joint", may_grow, log)
-        return Vocabularies(joint, joint)
-    return Vocabularies(
-        _grown(vocabularies.source, of_source, "source", may_grow, log),
-        _grown(vocabularies.target, places, "target", may_grow, log),
-    )
+    is_joint = vocabularies.target is vocabularies.source
+    source = _grown(vocabularies.source, of_source, "joint" if is_joint else "source", may_grow, log)
+    return Vocabularies(source, source if is_joint else _grown(vocabularies.target, places, "target", may_grow, log))
 
 
 def _grown(subwords: Subwords, places: Mapping[str, str], side: str, may_grow: bool, log: Log) -> Subwords:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
-from nmt.data.corpus import excerpt, half_of_a_pair, no_character
+from nmt.data.corpus import excerpt, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.data.words import Span
 from nmt.decoding.doubts import Doubts
@@ -101,9 +101,9 @@ class Reader:
         """
         for what, texts in (("", lines), ("the prefix of ", prefixes), ("the constraints of ", constraints)):
             for number, text in enumerate(texts, first + 1):
-                if (half := half_of_a_pair(text)) is not None:
+                if (half := no_character(text)) is not None:
                     name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
-                    raise UserError(f"{what}{name}: {no_character(text[half])}")
+                    raise UserError(f"{what}{name}: {half[1]}")
         requires = [
             bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
         ]

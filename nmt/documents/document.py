@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nmt.data.corpus import half_of_a_pair, no_character
+from nmt.data.corpus import no_character
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.lines import check_text
@@ -26,9 +26,9 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
     if format not in FORMATS:  # from a program that is not checked by its types
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
     check_text(text, name)
-    if (half := half_of_a_pair(text)) is not None:
-        line = text.count("\n", 0, half) + 1
-        raise UserError(f"{name}, line {line}: {no_character(text[half])}")
+    if (half := no_character(text)) is not None:
+        line = text.count("\n", 0, half[0]) + 1
+        raise UserError(f"{name}, line {line}: {half[1]}")
     try:
         return FORMATS[format].read(text, name)
     except ModuleNotFoundError as error:

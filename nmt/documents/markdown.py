@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import unescape
 from itertools import pairwise
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -35,6 +35,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>&~#]")
 _ROW_MARKUP = re.compile(r"^(\d*)(?=[-+=.)])", re.MULTILINE)  # of lists and headings
 _OPENED, _CLOSED = "\ufdd2", "\ufdd3"  # no characters, beside tags
 _EMPTY = re.compile(rf"(\*\*|\*|__|_|~~){_OPENED}{_CLOSED}\1")
+_BREAK = "\ufdd1"
 _GLUE, _UNGLUE = str.maketrans(" \n\t", "\ufdd0\ufdd1\ufdd4"), str.maketrans("\ufdd0\ufdd1\ufdd4", " \n\t")  # in tags
 
 
@@ -99,7 +100,11 @@ class Markdown:
         for write, row_start, left_away in _WAYS:
             piece = text.piece._replace(marks=[_unbroken(mark, left_away) for mark in text.piece.marks])
             inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
-            inside = _broken(inside, width).translate(_UNGLUE)
+            if width:
+                wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap
+                wrapped = map(wrap, inside.split(_BREAK))
+                inside = _BREAK.join(map("\n".join, wrapped))
+            inside = inside.translate(_UNGLUE)
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
             blocks_now, elements_now, text_now = self._elements(written)
             lost = (elements - elements_now).total()
@@ -159,14 +164,6 @@ def _located(
             return []
         spans.append((start, start + len(part)))
     return spans if content.count("\n") < len(rows) else []
-
-
-def _broken(text: str, width: int) -> str:
-    """The text with its rows broken at a width, if there is one."""
-    if not width:
-        return text
-    parts = (wrap(part, width, break_long_words=False, break_on_hyphens=False) for part in text.split("\ufdd1"))
-    return "\ufdd1".join(map("\n".join, parts))
 
 
 def _read(source: str) -> str:

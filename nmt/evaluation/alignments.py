@@ -44,16 +44,6 @@ def alignment_scores(predicted: Iterable[Links], gold: Iterable[Gold]) -> Alignm
 # ------------------------------------------------------------------------------------------------------ symmetrization
 
 
-def intersection(forward: Links, reverse: Links) -> set[Link]:
-    """The links found in both directions: few and precise."""
-    return set(forward) & set(reverse)
-
-
-def union(forward: Links, reverse: Links) -> set[Link]:
-    """The links found in either direction: many, with fewer missed."""
-    return set(forward) | set(reverse)
-
-
 def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
     """The intersection, grown (Koehn et al. 2005).
 
@@ -61,8 +51,7 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
     target word has no link yet, until nothing changes. final-and: then every link of `forward`, and after that of
     `reverse`, whose words both have no link yet. Links are visited by target word, then by source word.
     """
-    either = union(forward, reverse)
-    links = intersection(forward, reverse)
+    either, links = {*forward, *reverse}, {*forward} & {*reverse}
     sources, targets = {source for source, _ in links}, {target for _, target in links}
 
     def add(link: Link) -> None:
@@ -100,8 +89,8 @@ def _place(link: Link) -> tuple[int, int]:
 
 
 SYMMETRIZATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
-    "intersection": intersection,
-    "union": union,
+    "intersection": lambda forward, reverse: {*forward} & {*reverse},  # few and precise
+    "union": lambda forward, reverse: {*forward, *reverse},  # many, with fewer missed
     "grow-diag-final-and": grow_diag_final_and,
 }
 

@@ -238,7 +238,9 @@ def _significance(
     p_values: dict[str, dict[str, float | None]] = {rival: {} for rival in rivals}
     for metric, test in tested.items():
         for rival in rivals:
-            equal = _are_equal(columns[metric][baseline], columns[metric][rival])
+            one, other = columns[metric][baseline], columns[metric][rival]
+            # Where no sentence makes a difference, sacreBLEU's p would be the smallest possible one.
+            equal = all(map(operator.eq, one.statistics, other.statistics)) or one.score == other.score == 0
             p_values[rival][metric] = None if equal else test.p_values[rival]
     return Significance(
         baseline=baseline,
@@ -247,15 +249,6 @@ def _significance(
         signatures={metric: test.signature for metric, test in tested.items()},
         p_values=p_values,
     )
-
-
-def _are_equal(one: Counted, other: Counted) -> bool:
-    """Whether no sentence makes a difference between two systems: both count the same in each, or have 0 in all.
-
-    sacreBLEU's p would be the smallest possible one.
-    """
-    same = all(map(operator.eq, one.statistics, other.statistics))
-    return same or one.score == other.score == 0
 
 
 def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:

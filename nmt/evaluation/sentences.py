@@ -1,7 +1,7 @@
 """What can be said of a single sentence: its words, where it differs from others, what it repeats, what is unknown.
 
 A word is a run of letters, marks and digits; of scripts that are written without spaces (Chinese, Thai, and others) it
-is a single character. What is neither a word nor white space is a sign. Pure functions of text; no metrics and no files.
+is a single character. What is neither a word nor white space is a sign. Pure functions of text; no metrics, no files.
 """
 
 from collections.abc import Iterable, Sequence

@@ -95,7 +95,9 @@ def meeting(name: str, program: str, patience: timedelta) -> Iterator[tuple[Proc
     try:
         yield Several(rank, size, device, store), str(device)
     except RuntimeError as error:
-        if not _lost(error):
+        gone = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+        is_gone = isinstance(error, distributed.DistError) or any(text in str(error) for text in gone)
+        if not (is_gone or _timed_out(error)):
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
         minutes = f"{patience.total_seconds() / 60:g}"
@@ -108,12 +110,6 @@ def meeting(name: str, program: str, patience: timedelta) -> Iterator[tuple[Proc
     finally:
         gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group
         distributed.destroy_process_group()
-
-
-def _lost(error: RuntimeError) -> bool:
-    """Whether a process that was waited for is gone."""
-    texts = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
-    return isinstance(error, distributed.DistError) or _timed_out(error) or any(text in str(error) for text in texts)
 
 
 def _timed_out(error: RuntimeError) -> bool:
