@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_step_option,
-    add_device_option,
+    add_computing_options,
     add_model_option,
     add_search_options,
-    add_speed_options,
     add_unknown_word_options,
+    search_keys,
+    translation_options,
     whole_number,
+    without_effect,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, write_report, write_text
 from nmt.cli.parser import Parser, option_name
@@ -104,8 +106,7 @@ def parser() -> Parser:
     add_search_options(translation)
     add_unknown_word_options(translation)
     add_alignment_step_option(translation)
-    add_device_option(translation)
-    add_speed_options(translation)
+    add_computing_options(translation, precision=True, shortlist=True)
     translation.add_argument("--output", metavar="FILE", help="save the translations")
     return made
 
@@ -158,7 +159,8 @@ def _read_request(options: argparse.Namespace) -> Request:
     problems: list[str] = []
     candidates = read_systems(options, problems)
     problems += _contradictions(options, candidates)
-    how = _read_how(options, candidates, problems)
+    translates = any(one.models is not None for one in candidates)
+    how = translation_options(vars(options), problems) if translates else None
     scoring = _read_scoring(options, candidates, problems)
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
@@ -172,22 +174,6 @@ def _read_request(options: argparse.Namespace) -> Request:
     _check_files(options, request, problems)
     refuse(problems)
     return request
-
-
-def _read_how(
-    options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
-) -> "TranslationOptions | None":
-    """How models translate; None without models."""
-    if all(one.models is None for one in candidates):
-        return None
-    from nmt.cli.options import translation_values
-    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
-    how = TranslationOptions()
-    with collected(problems):
-        how = TranslationOptions(**translation_values(vars(options), problems))
-    problems += how.contradictions()
-    return how
 
 
 def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
@@ -219,8 +205,6 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
 
 
 def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
-    from nmt.cli.options import search_keys, without_effect
-
     problems = []
     has_models = any(one.models is not None for one in candidates)
     if not options.reference:
@@ -245,7 +229,6 @@ def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
     """The arguments of `compare`: several systems are tested against the first one, but runs are not."""
-    from nmt.cli.options import without_effect
     from nmt.evaluation.comparison import resampling_seed
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
 
@@ -272,8 +255,6 @@ def _read_scoring(
 
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from nmt.cli.report_page import write_page
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
@@ -284,6 +265,8 @@ def main(options: argparse.Namespace) -> None:
         translators = _loaded(request)
         systems: dict[str, Sequence[str]] = {one.name: one.lines for one in request.candidates}
         for name, translator in translators.items():
+            from tqdm import tqdm  # not at every start, as it takes long
+
             translations = translator.translate(request.source, request.how)
             label = name if len(systems) > 1 else None
             watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)

@@ -12,13 +12,16 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES, PRECISIONS
 from nmt.errors import InputWarning, UserError, collected, counted
 from nmt.examples import schema_file
+
+if TYPE_CHECKING:
+    from nmt.decoding.options import TranslationOptions
 
 END_LINKS: Final = "last"  # unless told otherwise
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
@@ -55,34 +58,29 @@ def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
     )
 
 
-def add_device_option(group: argparse._ActionsContainer) -> None:
-    """Add --device."""
+def add_computing_options(
+    group: argparse._ActionsContainer, *, precision: bool = False, shortlist: bool = False
+) -> None:
+    """Add --device, and --precision and --shortlist, which make translation faster and a little different."""
     group.add_argument(
         "--device", choices=DEVICES, metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)"
     )
-
-
-def add_precision_option(group: argparse._ActionsContainer) -> None:
-    """Add --precision, which makes translation faster and a little different."""
-    group.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        metavar="NAME",
-        help=f"what products are computed in: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
-        f"faster, and changes a translation here and there (default: that of an export, or {PRECISIONS[0]})",
-    )
-
-
-def add_speed_options(group: argparse._ActionsContainer) -> None:
-    """Add --precision and --shortlist, which make translation faster and a little different."""
-    add_precision_option(group)
-    group.add_argument(
-        "--shortlist",
-        type=Path,
-        metavar="FILE",
-        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
-        "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
-    )
+    if precision:
+        group.add_argument(
+            "--precision",
+            choices=PRECISIONS,
+            metavar="NAME",
+            help=f"what products are computed in: {', '.join(PRECISIONS)}; int8, on a CPU, or bfloat16, on a GPU, is "
+            f"faster, and changes a translation here and there (default: that of an export, or {PRECISIONS[0]})",
+        )
+    if shortlist:
+        group.add_argument(
+            "--shortlist",
+            type=Path,
+            metavar="FILE",
+            help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
+            "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
+        )
 
 
 def add_search_options(group: argparse._ActionsContainer) -> None:
@@ -315,6 +313,19 @@ def translation_names() -> list[str]:
     """The names of the options of a translation, here and in `TranslationOptions`."""
     others = ("replace_unknown", "glossary", "constraints", "alignments", *OTHER_NAMES)
     return [*search_keys(), *_VALUES, *SAMPLING, *others]
+
+
+def translation_options(
+    options: Mapping[str, Any], problems: list[str], *, constraints: bool = False, **more: Any
+) -> "TranslationOptions":
+    """How to translate, by what was given and `more`, perhaps with `constraints` for the lines."""
+    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
+    how = TranslationOptions()
+    with collected(problems):
+        how = TranslationOptions(**translation_values(options, problems), **more)
+        problems += how.contradictions(constraints=constraints)
+    return how
 
 
 def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:

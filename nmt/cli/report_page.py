@@ -64,10 +64,10 @@ def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentS
     """The packed weights of the pairs of source and translation that the page lists, as the model attends when it is
     made to write them, until there are so many characters; None of the others."""
     from nmt.decoding.scoring import score  # only here: scoring files needs no PyTorch
-    from nmt.evaluation.page.contents import LISTED, packed
+    from nmt.evaluation.page.contents import LISTED, packed, shown
 
     weights: list[str | None] = [None] * len(pairs)
-    chosen = [place for place, pair in enumerate(pairs[:LISTED]) if all(map(_shown_whole, pair))]
+    chosen = [place for place, pair in enumerate(pairs[:LISTED]) if all(shown(line).is_whole for line in pair)]
     scores = score(
         translator.scorer,
         translator.vocabularies,
@@ -89,11 +89,3 @@ def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentS
                 break
             weights[place] = text
     return weights
-
-
-def _shown_whole(line: str) -> bool:
-    """Whether a line has words, and the page shows all of them."""
-    from nmt.evaluation.page.contents import shown
-
-    text = shown(line)
-    return bool(text.text) and not text.omitted

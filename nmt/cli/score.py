@@ -15,10 +15,10 @@ from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
     add_alignment_step_option,
-    add_device_option,
+    add_computing_options,
     add_model_option,
     missing,
-    translation_values,
+    translation_options,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
 from nmt.cli.parser import Parser
@@ -66,7 +66,7 @@ def parser() -> Parser:
     made.add_argument(
         "--normalize", action="store_true", help="divide each log-probability by its tokens, the end counted"
     )
-    add_device_option(made)
+    add_computing_options(made)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
     add_alignment_step_option(attention)
@@ -80,7 +80,6 @@ def _read_request(
     from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import read_models
     from nmt.data.corpus import check_corpora
-    from nmt.decoding.options import TranslationOptions
 
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
@@ -99,10 +98,7 @@ def _read_request(
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
     if alignments and options.contrast is not None:
         problems.append("alignments do not go with --contrast; leave one of them out")
-    how = TranslationOptions()
-    with collected(problems):
-        how = TranslationOptions(**translation_values(vars(options), problems), alignments=bool(alignments))
-        problems += how.contradictions()
+    how = translation_options(vars(options), problems, alignments=bool(alignments))
     if options.output == options.json == STANDARD:
         problems.append("--json -: standard output has the scores; give a file, or --output FILE")
     names = ("source", "target", "contrast")

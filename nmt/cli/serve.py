@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli.common import command
 from nmt.cli.options import (
-    add_device_option,
-    add_precision_option,
+    add_computing_options,
     add_search_options,
     add_sentence_option,
     add_unknown_word_options,
@@ -27,7 +26,7 @@ from nmt.cli.options import (
     missing,
     number_within,
     read_whole,
-    translation_values,
+    translation_options,
     whole_number,
 )
 from nmt.cli.parser import Parser
@@ -88,8 +87,7 @@ def parser() -> Parser:
         "PAIR says for which languages where there are several models",
     )
     add_sentence_option(made, "true, where it is installed; a request may say otherwise")
-    add_device_option(made)
-    add_precision_option(made)
+    add_computing_options(made, precision=True)
     add_search_options(made.add_argument_group("search, of all models"))
     add_unknown_word_options(made.add_argument_group("unknown words"))
     limits = made.add_argument_group("limits")
@@ -145,13 +143,9 @@ def parser() -> Parser:
 @enough_memory(MEMORY, what="")
 def main(options: argparse.Namespace) -> None:
     from nmt.cli.models import languages_of, read_models
-    from nmt.decoding.options import TranslationOptions
 
     problems = missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
-    how = TranslationOptions()
-    with collected(problems):
-        how = TranslationOptions(**translation_values(vars(options), problems))
-        problems += how.contradictions()
+    how = translation_options(vars(options), problems)
     named = [_paired(text) for text in options.model or ()]
     paths = [path for _, path in named]
     models = read_models({**vars(options), "model": paths or None, "ensemble": None}, problems)

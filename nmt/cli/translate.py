@@ -10,12 +10,11 @@ from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
     add_alignment_step_option,
-    add_device_option,
+    add_computing_options,
     add_model_option,
     add_sampling_options,
     add_search_options,
     add_sentence_option,
-    add_speed_options,
     add_unknown_word_options,
     whole_number,
 )
@@ -61,8 +60,7 @@ def parser() -> Parser:
         help="encoding of the input, such as cp1250 or utf-16, which is read as a whole then; the output is UTF-8 "
         "(default: utf-8)",
     )
-    add_device_option(made)
-    add_speed_options(made)
+    add_computing_options(made, precision=True, shortlist=True)
     add_search_options(made.add_argument_group("search"))
     add_sampling_options(made.add_argument_group("sampling"))
     made.add_argument(

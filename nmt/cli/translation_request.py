@@ -16,7 +16,7 @@ from pathlib import Path
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.cutting import MAIN, Cutting, read_cutting
 from nmt.cli.models import Models, languages_of, read_models
-from nmt.cli.options import missing, translation_values
+from nmt.cli.options import missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
@@ -130,13 +130,8 @@ def _read_how(
         with collected(problems):
             languages = languages_of(models.paths[0])
             glossary = read_glossary(options.glossary, languages, as_written=options.glossary_case)
-    how = TranslationOptions()
-    with collected(problems):
-        values = translation_values(vars(options), problems)
-        values |= {"alignments": alignments, "word_scores": options.word_scores is not None}
-        how = TranslationOptions(**values, glossary=glossary)
-        problems += how.contradictions(constraints=options.constraints is not None)
-    return how
+    more = {"alignments": alignments, "word_scores": options.word_scores is not None, "glossary": glossary}
+    return translation_options(vars(options), problems, constraints=options.constraints is not None, **more)
 
 
 def _check_outputs(

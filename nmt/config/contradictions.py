@@ -45,7 +45,7 @@ def contradictions(config: Config) -> list[Problem]:
     """Every problem between keys."""
     problems: list[Problem] = []
     model = (_existing_models, _trained_models, _tied_embeddings, _pretrained_embeddings)
-    for check in (_idle, _data, *model, _length_of_training, _plateau, _objectives, _checkpoints, _fine_tuning):
+    for check in (_idle, _data, *model, _length_of_training, _plateau, _objectives, _fine_tuning):
         check(config, problems)
     return problems
 
@@ -168,6 +168,10 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
 
 def _length_of_training(config: Config, problems: Problems) -> None:
     training = config.training
+    average, kept = training.average_best, training.keep_best
+    if average > kept:
+        message = f"{average} checkpoints are to be averaged, but keep_best: {kept} keeps fewer"
+        problems.append(problem_at("training.average_best", message))
     if training.max_epochs is None and training.max_updates is None:
         if training.early_stopping is None:
             message = (
@@ -224,13 +228,6 @@ def _objectives(config: Config, problems: Problems) -> None:
     elif not any(key.startswith("data.train") for key in aligned):
         message = "has no effect without alignments; give them in data.train (nmt-align learns some), or remove it"
         problems.append(problem_at(guided, message))
-
-
-def _checkpoints(config: Config, problems: Problems) -> None:
-    average, kept = config.training.average_best, config.training.keep_best
-    if average > kept:
-        message = f"{average} checkpoints are to be averaged, but keep_best: {kept} keeps fewer"
-        problems.append(problem_at("training.average_best", message))
 
 
 def _fine_tuning(config: Config, problems: Problems) -> None:

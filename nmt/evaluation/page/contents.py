@@ -324,6 +324,11 @@ class Shown(NamedTuple):
     text: str
     omitted: int  # characters at its end that are not
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has words, and all of them are shown."""
+        return bool(self.text) and not self.omitted
+
 
 def shown(text: str) -> Shown:
     """The text on one line, its first words if there are many; words stay what stands between white space."""
