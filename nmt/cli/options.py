@@ -230,6 +230,7 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
         help="draw the attention between words: 000001.png for the first line (with its best translation, where there "
         "are several), and so on; none for a blank line. Needs matplotlib",
     )
+    add_alignment_step_option(group)
 
 
 def missing(needed: Mapping[str, tuple[object, str]]) -> list[str]:

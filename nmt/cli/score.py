@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
-    add_alignment_step_option,
     add_computing_options,
     add_model_option,
     missing,
@@ -69,7 +68,6 @@ def parser() -> Parser:
     add_computing_options(made)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
-    add_alignment_step_option(attention)
     return made
 
 

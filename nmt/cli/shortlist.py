@@ -96,7 +96,7 @@ def main(options: argparse.Namespace) -> None:
     step = math.ceil(lines / MOST_PAIRS)
     pairs = islice((pair for corpus in corpora for pair in read_pairs(*corpus)), 0, None, step)
     total = math.ceil(lines / step)
-    trained = train_shortlist(
+    shortlist, used = train_shortlist(
         tqdm(pairs, total=total, unit=" pairs", disable=not sys.stderr.isatty()),
         vocabularies,
         translations=options.translations,
@@ -104,5 +104,5 @@ def main(options: argparse.Namespace) -> None:
         sampling=sampling,
     )
     with failing_as(options.output):
-        save_shortlist(Path(options.output).resolve(), trained.shortlist)
-    print(f"{PROGRAM}: learned from {trained.pairs:,} of {lines:,} pairs", file=sys.stderr)
+        save_shortlist(Path(options.output).resolve(), shortlist)
+    print(f"{PROGRAM}: learned from {used:,} of {lines:,} pairs", file=sys.stderr)

@@ -9,7 +9,6 @@ from pathlib import Path
 from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
-    add_alignment_step_option,
     add_computing_options,
     add_model_option,
     add_sampling_options,
@@ -137,7 +136,6 @@ def parser() -> Parser:
     _add_parts_options(long)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
-    add_alignment_step_option(attention)
     return made
 
 

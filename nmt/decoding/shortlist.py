@@ -76,13 +76,6 @@ class Columns(NamedTuple):
     barred: Array  # (sentences, columns), True at columns that a sentence may not use
 
 
-class Trained(NamedTuple):
-    """A shortlist, and how many pairs it was learned from."""
-
-    shortlist: Shortlist
-    pairs: int
-
-
 def train_shortlist(
     pairs: Iterable[tuple[str, str]],
     vocabularies: Vocabularies,
@@ -90,8 +83,8 @@ def train_shortlist(
     translations: int = TRANSLATIONS,
     most_frequent: int = MOST_FREQUENT,
     sampling: SubwordSampling | None = None,
-) -> Trained:
-    """Learn a shortlist from pairs of lines, all of whose ids are held in memory.
+) -> tuple[Shortlist, int]:
+    """Learn a shortlist from pairs of lines, all of whose ids are held in memory; and from how many.
 
     For each source piece the `translations` most probable target pieces; the `most_frequent` target pieces of the
     pairs. Of equal ones the smaller id is preferred. `sampling`: that of the model's training, from which the model
@@ -118,7 +111,7 @@ def train_shortlist(
         best = np.concatenate([best, np.arange(source_size)[:, None]], axis=1)
     counts = np.bincount(np.concatenate([target for _, target in used]), minlength=target_size)
     frequent = np.argsort(-counts, kind="stable")[:most_frequent]
-    return Trained(Shortlist(best, frequent, target_size, marks), count)
+    return Shortlist(best, frequent, target_size, marks), count
 
 
 def _encoded(

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from nmt.data.words import ALONE, CLOSING_SIGNS, OPENING_SIGNS, Span, are_together, words_of
+from nmt.data.words import ALONE, CLOSING_SIGNS, OPENING_SIGNS, Span, are_together, has_finer, words_of
 from nmt.decoding.text.alignment import weighted_links
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
@@ -24,7 +24,6 @@ ROW_PAUSE = 6.0  # what a row's end at a pause may cost, in columns away from th
 _OPENING_WORD = re.compile(f"[{OPENING_SIGNS}]+")
 _CLOSING_WORD = re.compile(rf"(?![.…]+\Z)[{CLOSING_SIGNS}]+")
 _PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
-_ALONE = re.compile(f"[{ALONE}]")
 _SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
 _PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 
@@ -58,7 +57,7 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     line = " ".join(translation.text.split())
     units = unbroken(line)
     starts = [*(start for start, _ in units), len(line) + 1]
-    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(line, start) else 1.0 for start, _ in units)]
+    sizes = [0.0, *accumulate(CHARACTER if has_finer(line[start]) else 1.0 for start, _ in units)]
     words = [*(start for start, _ in words_of(line)), len(line)]
     firsts = [bisect_left(words, min(start, len(line))) for start in starts]  # word of each unit
     counts = [0, *accumulate(len(words_of(text)) for text in texts)]

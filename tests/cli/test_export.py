@@ -65,8 +65,8 @@ def test_what_an_export_is(models: list[Path], exports: list[Path], capsys: Capt
 def test_what_an_export_cannot_do(models: list[Path], exports: list[Path], capsys: Capture) -> None:
     Path("lines").write_text("a dog\n", encoding="utf-8")
     one = ["--model", str(exports[2])]
-    shortlist = train_shortlist(zip(SENTENCES, SENTENCES, strict=True), Translator.load(models[0]).vocabularies)
-    save_shortlist(Path("shortlist"), shortlist.shortlist)
+    shortlist, _ = train_shortlist(zip(SENTENCES, SENTENCES, strict=True), Translator.load(models[0]).vocabularies)
+    save_shortlist(Path("shortlist"), shortlist)
     for options in (["--precision", "float32"], ["--shortlist", "shortlist"]):
         assert translate.main([*one, "--input", "lines", *options]) == 2
     assert average.main([*one, "--model", str(models[0]), "--output", "average"]) == 2

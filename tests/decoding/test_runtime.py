@@ -377,8 +377,8 @@ def test_the_command_writes_what_it_writes_with_pytorch_and_does_not_import_it_w
     lines.write_text(f"{text(20)}a dog {{x}} runs 12\n")
     page.write_text("<p>a <b>dog</b> runs</p>\n")
     terms.write_text("dog\tboy\n")
-    learned = train_shortlist(zip(SENTENCES, SENTENCES, strict=True), Translator.load(models[0]).vocabularies)
-    save_shortlist(tmp_path / "shortlist", learned.shortlist)
+    learned, _ = train_shortlist(zip(SENTENCES, SENTENCES, strict=True), Translator.load(models[0]).vocabularies)
+    save_shortlist(tmp_path / "shortlist", learned)
     asked = [
         ["--model", models[0], "--input", str(lines), "--n-best", "2", "--alignments", "alignments"],
         ["--model", models[0], "--model", models[1], "--input", str(lines), "--ensemble", "logits", "--sample"],

@@ -61,12 +61,12 @@ def pairs() -> Pairs:
 @pytest.fixture(scope="module")
 def small(vocabularies: Vocabularies, pairs: Pairs) -> Shortlist:
     """Some ten to thirty pieces for each line."""
-    return train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist
+    return train_shortlist(pairs, vocabularies, translations=2, most_frequent=3)[0]
 
 
 @pytest.fixture(scope="module")
 def everything(vocabularies: Vocabularies, pairs: Pairs) -> Shortlist:
-    return train_shortlist(pairs, vocabularies, most_frequent=SIZE).shortlist
+    return train_shortlist(pairs, vocabularies, most_frequent=SIZE)[0]
 
 
 def models(kind: str = "luong") -> list[Seq2Seq]:
@@ -184,7 +184,7 @@ def test_alignments_remain_right(tmp_path: Path) -> None:
     save_known_model(tmp_path / "known", source, target, links)
     plain = Translator.load(tmp_path / "known")
     pairs = [(" ".join(source), " ".join(target)), ("Today", "Heute")]
-    trained = train_shortlist(pairs, plain.vocabularies, most_frequent=0).shortlist
+    trained = train_shortlist(pairs, plain.vocabularies, most_frequent=0)[0]
     assert np.unique(trained.translations[plain.vocabularies.source.encode("Today")]).tolist() == [
         0,
         *sorted(plain.vocabularies.target.encode(" ".join(target))),
@@ -222,32 +222,32 @@ def apart() -> Vocabularies:
 
 
 def test_what_is_learnt(vocabularies: Vocabularies, apart: Vocabularies, pairs: Pairs) -> None:
-    trained = train_shortlist(pairs, vocabularies, translations=4, most_frequent=5)
-    assert trained.pairs == 6
+    trained, count = train_shortlist(pairs, vocabularies, translations=4, most_frequent=5)
+    assert count == 6
     written = [token for _, target in pairs for token in vocabularies.target.encode(target)]
     best = sorted(range(SIZE), key=lambda token: (-written.count(token), token))[:5]
-    assert trained.shortlist.frequent.tolist() == best
-    assert trained.shortlist.translations[:, 4].tolist() == list(range(SIZE))  # of a joint vocabulary a piece itself
-    assert set(trained.shortlist.translations[:, :4].flatten().tolist()) <= {PAD, *written}
-    other = train_shortlist(list(zip(TEXT, GERMAN, strict=True)), apart, translations=4).shortlist
+    assert trained.frequent.tolist() == best
+    assert trained.translations[:, 4].tolist() == list(range(SIZE))  # of a joint vocabulary a piece itself
+    assert set(trained.translations[:, :4].flatten().tolist()) <= {PAD, *written}
+    other = train_shortlist(list(zip(TEXT, GERMAN, strict=True)), apart, translations=4)[0]
     assert other.translations.shape == (60, 4)
 
 
 def test_pairs_that_are_left_out(vocabularies: Vocabularies, pairs: Pairs) -> None:
     more = [("", "A dog"), ("A dog", " "), ("", ""), ("A dog", "the " * (LONGEST + 1)), ("the " * 300, "A dog")]
-    trained = train_shortlist([*pairs, *more], vocabularies)
-    assert trained.pairs == 6
-    expected = train_shortlist(pairs, vocabularies)
-    assert np.array_equal(trained.shortlist.translations, expected.shortlist.translations)
+    trained, count = train_shortlist([*pairs, *more], vocabularies)
+    assert count == 6
+    expected, _ = train_shortlist(pairs, vocabularies)
+    assert np.array_equal(trained.translations, expected.translations)
     with pytest.raises(UserError, match=r"no sentence pair is left to learn from: all are blank or have more than"):
         train_shortlist(more, vocabularies)
 
 
 def test_pieces_of_a_text_cut_at_random(vocabularies: Vocabularies, pairs: Pairs) -> None:
     """With the sampling of its training, a model writes pieces that no best segmentation has."""
-    plain = train_shortlist(pairs, vocabularies, translations=SIZE).shortlist
-    sampled = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5)).shortlist
-    again = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5)).shortlist
+    plain = train_shortlist(pairs, vocabularies, translations=SIZE)[0]
+    sampled = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5))[0]
+    again = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5))[0]
     assert np.array_equal(sampled.translations, again.translations)
     token = vocabularies.source.encode("dog")[0]
     assert {*plain.translations[token].tolist()} < {*sampled.translations[token].tolist()}
@@ -259,7 +259,7 @@ def test_the_file(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, 
     assert np.array_equal(loaded.translations, small.translations)
     assert np.array_equal(loaded.frequent, small.frequent)
     assert loaded[2:4] == small[2:4]
-    save_shortlist(tmp_path / "two", train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist)
+    save_shortlist(tmp_path / "two", train_shortlist(pairs, vocabularies, translations=2, most_frequent=3)[0])
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     save_shortlist(tmp_path / "none", small._replace(frequent=small.frequent[:0]))
     assert len(load_shortlist(tmp_path / "none", vocabularies).frequent) == 0
@@ -279,7 +279,7 @@ def test_a_model_with_a_damaged_vocabulary_is_what_is_said(tmp_path: Path) -> No
     for name in ("whole", "damaged"):
         save_known_model(tmp_path / name, ["Today", "dance"], ["Heute", "tanzen"], [(0, 0), (1, 1)])
     vocabularies = Translator.load(tmp_path / "whole").vocabularies
-    save_shortlist(tmp_path / "list", train_shortlist([("Today", "Heute")], vocabularies).shortlist)
+    save_shortlist(tmp_path / "list", train_shortlist([("Today", "Heute")], vocabularies)[0])
     content = (tmp_path / "damaged").read_bytes()
     (tmp_path / "damaged").write_bytes(content.replace(b"dance", b"dancd"))
     for models, shortlist in (["damaged"], tmp_path / "list"), (["whole", "damaged"], None):

@@ -133,8 +133,8 @@ def shortlist_file() -> bytes:
         model = load_model(save_model_file(Path(name) / "model"))
         vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords, model.sizes)
         pairs = [(line, line) for line in SENTENCES]
-        trained = train_shortlist(pairs, vocabularies, translations=5, most_frequent=7)
-        save_shortlist(Path(name) / "shortlist", trained.shortlist)
+        trained, _ = train_shortlist(pairs, vocabularies, translations=5, most_frequent=7)
+        save_shortlist(Path(name) / "shortlist", trained)
         return (Path(name) / "shortlist").read_bytes()
 
 
