@@ -12,8 +12,7 @@ from pathlib import Path
 
 from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_among
 from nmt.cli.parser import option_name
-from nmt.decoding.text.alignment import SoftAlignment
-from nmt.decoding.text.word_scores import WordScores
+from nmt.decoding.text.alignment import SoftAlignment, WordScores
 from nmt.errors import UserError, collected
 from nmt.evaluation.alignment_plot import check_plots, plot_alignment, usual_fonts
 from nmt.pharaoh import pharaoh

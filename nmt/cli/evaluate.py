@@ -164,13 +164,7 @@ def _read_request(options: argparse.Namespace) -> Request:
     scoring = _read_scoring(options, candidates, problems)
     source = read_sentences("--source", options.source, problems)
     references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
-    request = Request(
-        candidates=candidates,
-        references=references,
-        source=source,
-        how=how,
-        scoring=scoring,
-    )
+    request = Request(candidates=candidates, references=references, source=source, how=how, scoring=scoring)
     _check_files(options, request, problems)
     refuse(problems)
     return request

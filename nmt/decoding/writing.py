@@ -33,10 +33,13 @@ from nmt.decoding.text.alignment import (
     Block,
     SoftAlignment,
     Weights,
+    WordScores,
     attended_by_marks,
     joined,
+    joined_scores,
     soft_alignment,
     weighted_links,
+    word_scores,
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
@@ -46,7 +49,6 @@ from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
-from nmt.decoding.text.word_scores import WordScores, joined_scores, word_scores
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 

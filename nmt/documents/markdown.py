@@ -108,8 +108,9 @@ class Markdown:
             written = _ROW_MARKUP.sub(row_start, f"{piece.before}{inside}{piece.after}")
             blocks_now, elements_now, text_now = self._elements(written)
             lost = (elements - elements_now).total()
+            words = "".join(self._notation.words(inside).split())
             is_read = write is _escaped or (
-                _solid(self._notation.words(inside)) == _solid(line) and len(_letters(text_now)) >= len(_letters(line))
+                words == line.replace(" ", "") and len(_letters(text_now)) >= len(_letters(line))
             )
             if blocks_now == blocks and not elements_now - elements and lost == 2 * left_out and is_read:
                 break
@@ -132,10 +133,6 @@ def _unbroken(mark: Mark, left_away: str) -> Mark:
         return mark._replace(tags=("", ""))
     end = f"{_CLOSED}{after}" if after else ""
     return mark._replace(tags=(f"{before}{_OPENED}".translate(_GLUE), end.translate(_GLUE)))
-
-
-def _solid(text: str) -> str:
-    return "".join(text.split())
 
 
 def _letters(text: str) -> str:

@@ -41,15 +41,11 @@ def measurement(line: bytes) -> Record | None:
     first = 1 if record.get("split") == "train" else 0  # a model may be validated before it is trained
     if record.get("split") not in _SPLITS or type(step) is not int or step < first:
         return None
-    fits = all(name.isprintable() and _is_number(value) for name, value in record.items() if name != "split")
-    return record if fits else None
-
-
-def _is_number(value: object) -> bool:
-    """Whether a record may hold the value; true and false are not numbers."""
-    if type(value) is int:
-        return abs(value) <= _LARGEST
-    return value is None or (type(value) is float and math.isfinite(value))
+    for name, value in record.items():
+        fits = abs(value) <= _LARGEST if type(value) is int else type(value) is float and math.isfinite(value)
+        if name != "split" and not (name.isprintable() and (fits or value is None)):  # true and false are no numbers
+            return None
+    return record
 
 
 class Contrast(NamedTuple):

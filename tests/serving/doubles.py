@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.alignment import Block, SoftAlignment
-from nmt.decoding.text.word_scores import WordScores
+from nmt.decoding.text.alignment import Block, SoftAlignment, WordScores
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind

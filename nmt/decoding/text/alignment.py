@@ -1,4 +1,5 @@
-"""Word alignments from attention: which source words the model looked at when it wrote each word of a translation.
+"""Word alignments from attention: which source words the model looked at when it wrote each word of a translation; and
+how sure it was of each word, as the search knows anyway.
 
 The weights come from forced decoding: the translation is fed piece by piece, and the attention of the step that
 predicts a piece is that piece's, or that of the step after it (see `forced`). Pieces are then merged to words, so that
@@ -10,7 +11,8 @@ Luong et al. (2015), section 5.4, read alignments from attention.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -187,3 +189,40 @@ def share(words: range, index: int, parts: int) -> range:
     """The words of the part `index` of so many equal parts: at least one, if there are any."""
     first = index * len(words) // parts
     return words[first : max((index + 1) * len(words) // parts, first + 1)]
+
+
+# ------------------------------------------------------------------------------------------------------ scores of words
+
+
+class WordScores(NamedTuple):
+    """The log-probability of each word of a translation, in nats; with that of its ends they sum up to its own.
+
+    What the model wrote and the text does not have, as the period of a title, counts nowhere.
+    """
+
+    words: list[str]
+    scores: list[float]
+    end: float  # of the end mark, or those of all sentences
+
+    def rounded(self) -> dict[str, Any]:
+        """What JSON has of them."""
+        scores = [round(score, DECIMALS) for score in self.scores]
+        return {"words": self.words, "scores": scores, "end": round(self.end, DECIMALS)}
+
+
+def word_scores(totals: Sequence[float], log_probability: float, words: PieceWords) -> WordScores:
+    """`totals` are the sums up to each piece, and `log_probability` is that with the end mark.
+
+    Of a piece that stands for several words the first has it all; a word without pieces has 0, as an address may.
+    """
+    scores = [0.0] * len(words.words)
+    for place, (before, total) in zip(words.places, pairwise([0.0, *totals]), strict=True):
+        if scores:
+            scores[place] += total - before
+    return WordScores(words.words, scores, log_probability - sum(scores))
+
+
+def joined_scores(parts: Sequence[WordScores]) -> WordScores:
+    """Those of a translation from those of its parts."""
+    words = [word for part in parts for word in part.words]
+    return WordScores(words, [score for part in parts for score in part.scores], sum(part.end for part in parts))
