@@ -144,7 +144,7 @@ def test_no_pytorch_is_imported() -> None:
 def test_learned_from_the_text_itself(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The corpus that the demo learns from has gold alignments; further text is learned from, here a part of it."""
     monkeypatch.setattr(word_aligner, "MOST_CELLS", 50_000)
-    make_synthetic_corpus(files / "data", train=2000)
+    make_synthetic_corpus(files / "data", train=1000)
     learned = ["--source", "data/test.en", "data/train.en", "--target", "data/test.de", "data/train.de"]
     rates = {}
     for how in ("intersection", "union", "grow-diag-final-and"):
