@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from nmt import signals
@@ -76,6 +77,7 @@ def command(
     the process, and returns the exit code of `run`."""
 
     def made(body: "Callable[[Namespace], int | None]") -> Callable[..., int]:
+        @wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
             return run(program, lambda: body(parser().parse_args(arguments)), several=several)
 

@@ -102,7 +102,7 @@ def add_sampling_options(group: argparse._ActionsContainer) -> None:
 def _add_keys(group: argparse._ActionsContainer, section: str, *, begin: str = "", usual: str | None = None) -> None:
     """Add an option for each key of a section; `usual`: what it is without the option, if not the key's default."""
     for name, key in _keys(section).items():
-        text = " ".join(key["description"].split()).rstrip(".")
+        text = " ".join(key.get("description", name).split()).rstrip(".")
         is_boolean, is_list = (key.get("type") == kind for kind in ("boolean", "array"))
         group.add_argument(
             option_name(name),

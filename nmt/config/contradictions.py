@@ -220,6 +220,10 @@ def _objectives(config: Config, problems: Problems) -> None:
     if training.r_drop is not None and not any((*rates, *others)):
         message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
         problems.append(problem_at("training.r_drop", message))
+    replaced = training.word_replacement
+    if replaced is not None and not replaced.source and not replaced.target:
+        message = "has no effect with source and target: 0; give one of them, such as target: 0.1, or remove it"
+        problems.append(problem_at("training.word_replacement", message))
     aligned = [key for key, pair in config.data.corpora().items() if pair.alignments is not None]
     guided = "training.guided_alignment"
     if training.guided_alignment is None:

@@ -650,9 +650,9 @@ class RDrop(Section):
 
 
 class WordReplacement(Section):
-    source: Probability
+    source: Probability = 0.0
     """Probability that a piece of the source becomes a random one."""
-    target: Probability
+    target: Probability = 0.0
     """Probability that a previous piece that the decoder reads becomes a random one; what it has to predict stays."""
 
 

@@ -18,7 +18,7 @@ refused by `corpus.py`; how many pairs are empty or too long is in the report of
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,20 +77,9 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
         pairs = len(hashes) - before
         first = first or (corpus, words)
         every.append(forms)
-        warnings += [*forms[0].oddities(), *forms[1].oddities()]
-        share = _many(len(identical), pairs, IDENTICAL)
-        if share and not forms[0].is_word_list:  # in which many stay the same, such as names or modern spellings
-            warnings.append(
-                f"{corpus.name}: {share} have the same text on both sides (the first is line {identical[0]:,}), which "
-                "was not translated, or is of the same language twice; a model learns from them to copy"
-            )
+        warnings += _faults(corpus, forms, identical, pairs)
         if are_swapped(words, first[1]):
-            source, target = first[0].paths
-            warnings.append(
-                f"{corpus.name} look swapped: the words of the source are rather those of {target}, and the words of "
-                f"the target those of {source}; one of the two corpora has its sides the wrong way round, unless that "
-                "is meant"
-            )
+            warnings.append(_swapped(corpus, first[0]))
         if number < train:
             continue
         mine = np.frombuffer(hashes, dtype=np.int64)
@@ -104,6 +93,26 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
             problems.append(f"{corpus.key}: {corpus.name} {none}; give sentences with their translations")
     refuse(problems)
     return [*dict.fromkeys(warnings)], every  # a file may be in several corpora
+
+
+def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) -> list[str]:
+    """What is odd in a corpus by itself, of which so many pairs have text on both sides."""
+    warnings = [*forms[0].oddities(), *forms[1].oddities()]
+    share = _many(len(identical), pairs, IDENTICAL)
+    if share and not forms[0].is_word_list:  # in which many stay the same, such as names or modern spellings
+        warnings.append(
+            f"{corpus.name}: {share} have the same text on both sides (the first is line {identical[0]:,}), which was "
+            "not translated, or is of the same language twice; a model learns from them to copy"
+        )
+    return warnings
+
+
+def _swapped(corpus: Read, other: Read) -> str:
+    source, target = other.paths
+    return (
+        f"{corpus.name} look swapped: the words of the source are rather those of {target}, and the words of the "
+        f"target those of {source}; one of the two corpora has its sides the wrong way round, unless that is meant"
+    )
 
 
 def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:

@@ -59,7 +59,7 @@ class Doubts:
             self._warn(
                 self.long,
                 "several sentences or more pieces than the model was trained on, and may lose parts in translation; "
-                f"`split_sentences`, as nmt-translate has it, translates a line sentence by sentence{install}",
+                f"`split_sentences` translates a line sentence by sentence{install}",
             )
         if self.unknown:
             examples = " ".join(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.decoding.text.marks import Weighted
+from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Run, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
@@ -166,20 +166,16 @@ class Subtitles:
 
     def _run(self, parts: Sequence[str | Piece], cuts: Iterator[Cut]) -> str:
         """A run with its translations; rows that are blank without one, and would end the cue, are left out."""
-        run = ""
-        for part in parts:
-            if isinstance(part, str):
-                run += part
-                continue
-            text = part.inside(*next(cuts), self._form.notation)
-            # Stamps of WebVTT stay in the order of time, as marks are: one may not be before another
-            stamps = iter([stamp for mark in part.marks for stamp in _STAMP.findall(mark.tags[0])])
-            text = _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)  # noqa: B023 - called at once
-            run += f"{part.before}{text}{part.after}"
+        run = "".join(part if isinstance(part, str) else self._text(part, *next(cuts)) for part in parts)
         if not all(isinstance(part, str) for part in parts):
             end = len(run.rstrip())
             run = re.sub(self._form.blank, "", run[:end], flags=re.MULTILINE) + run[end:]
         return run.replace("\n", self._form.line_break)
+
+    def _text(self, piece: Piece, translation: str, links: Sequence[Weighted]) -> str:
+        """A piece with its translation and what stands around it."""
+        text = piece.inside(translation, links, self._form.notation)
+        return f"{piece.before}{_in_time(text, piece.marks)}{piece.after}"
 
 
 def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
@@ -197,6 +193,12 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
         has_text = has_text or spoken != ""
         is_sound = _SOUND_ALONE.fullmatch(spoken) is not None
     return utterances
+
+
+def _in_time(text: str, marks: Sequence[Mark]) -> str:
+    """A text of WebVTT with its stamps in the order of time, as `marks` are: one may not be before another."""
+    stamps = (stamp for mark in marks for stamp in _STAMP.findall(mark.tags[0]))
+    return _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)
 
 
 def _spoken(source: str, form: _Form) -> str:

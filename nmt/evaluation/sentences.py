@@ -1,7 +1,7 @@
 """What can be said of a single sentence: its words, where it differs from others, what it repeats, what is unknown.
 
-A word is a run of letters, marks and digits; of scripts that are written without spaces (Chinese, Thai, and others) it
-is a single character. What is neither a word nor white space is a sign. Pure functions of text; no metrics, no files.
+A word is a run of letters, marks and digits; of scripts that are written without spaces (Chinese and Japanese) it is a
+single character. What is neither a word nor white space is a sign. Pure functions of text; no metrics and no files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,11 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.text_form import UNSPACED
-
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
 
 Span = tuple[int, int]  # [start, stop) in a text
 
-_UNSPACED = rf"{UNSPACED}\u3005-\u3007"
+_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _JOINERS = "_\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _WORD = rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])+"
 _WORDS, _WORDS_AND_SIGNS = regex.compile(_WORD), regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]")

@@ -77,6 +77,14 @@ def test_text_of_another_form_and_language_than_before(
     assert "100.0%) look tokenized" in tokenized
 
 
+def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:
+    assert train(short, tmp_path / "one", *FEW, "--init-from", trained) == 0
+    copy = tmp_path / "one" / "init_from.safetensors"
+    assert train(tmp_path / "one" / "config.yaml", tmp_path / "two", "--init-from", copy) == 0
+    for name in ("config.yaml", "best.safetensors"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
 def test_a_run_that_has_lost_what_it_started_from(
     tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:

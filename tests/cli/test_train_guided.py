@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.conftest import TRAINING_PAIRS, records, settings
+from nmt.training.states import read_state
+from tests.cli.conftest import TRAINING_PAIRS, records, settings, stop_at_update
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -54,6 +55,28 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
     assert told[-1] < told[0]
     log = (tmp_path / "guided" / "train.log").read_text(encoding="utf-8")
     assert log.count("guided ") == len(with_weight) + len(told)
+
+
+INTERRUPTED = (
+    *("training.batch_by=tokens", "training.batch_size=100", "training.sort_pairs=40", "training.accumulate=2"),
+    *("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
+    "training.schedule.name=linear",
+)
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_resumes_exactly(
+    tmp_path: Path, guided: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train(guided, tmp_path / "whole", *INTERRUPTED, "training.max_epochs=2") == 0
+    updates = read_state(tmp_path / "whole" / "state.safetensors").numbers["progress"]["update"]
+    with monkeypatch.context() as patched:
+        stop_at_update(patched, updates // 2 + 2)  # the second one of the second epoch
+        assert train(guided, tmp_path / "resumed", *INTERRUPTED, "training.max_epochs=2") == 2
+    assert train(guided, tmp_path / "resumed", *INTERRUPTED, "training.max_epochs=2", "--resume") == 0
+    assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
+    best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
+    assert best[0] == best[1]
 
 
 def test_alignments_without_a_link(tmp_path: Path, corpus: Path, guided: Path, train: Train, capsys: Capture) -> None:

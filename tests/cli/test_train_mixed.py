@@ -23,6 +23,29 @@ def mixed(tmp_path: Path, corpus: Path) -> str:
     return f"data.train=[{{{files}}}, {{{files}, weight: 0.25, tag: <BT>}}]"
 
 
+@pytest.mark.slow
+def test_a_run_that_was_interrupted_reads_on(
+    tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """135 pairs an epoch: 12 batches of 12. The best model is that of a run without the interruption."""
+    assert train(tiny, tmp_path / "whole", mixed) == 0
+    told = capsys.readouterr().err
+    assert "an epoch reads 27 pairs of " in told
+    assert ": weight 0.25, 108 pairs, tagged <BT>" in told
+    assert "epoch 1: 12 batches" in told
+    assert "epoch 3.00 · update 36 " in told
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(tiny, tmp_path / "run", mixed) == 130
+    assert train(tiny, tmp_path / "run", mixed, "--resume") == 0
+    whole, run = (load_model(tmp_path / name) for name in ("whole", "run"))
+    assert (tmp_path / "run" / "best.safetensors").read_bytes() == (
+        tmp_path / "whole" / "best.safetensors"
+    ).read_bytes()
+    assert whole.sizes == run.sizes == (PIECES + 1, PIECES + 1)
+    assert Subwords(run.source_subwords).pieces([PIECES]) == ["▁<BT>"]
+
+
 def test_the_tag_is_for_whoever_writes_it(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
 ) -> None:

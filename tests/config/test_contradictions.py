@@ -181,6 +181,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
+        (training("word_replacement: {}"), "training.word_replacement", "has no effect with source and target: 0"),
         # fine-tuning
         (training("freeze: [decoder, encoder, embeddings]"), "training.freeze", "names every part, so nothing is left"),
         (training("vocabulary: new, freeze: [decoder]"), "training.vocabulary", "training.freeze: decoder"),

@@ -504,3 +504,11 @@ def test_what_the_vocabulary_lacks(folder: Path) -> None:
     other = Subwords.train(["абвгд"], settings=config(folder).subwords.model_copy(update={"type": "char"}))
     with pytest.raises(UserError, match=r"training corpus: the vocabulary lacks 100\.0% of the source pieces, in 100"):
         prepare(config(folder), cache=folder / "cache", log=log.append, vocabularies=Vocabularies(other, known))
+
+
+def test_links_of_tagged_sources(folder: Path) -> None:
+    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
+    changes = with_alignments(folder, LINKS)
+    changes["data__train"][0]["tag"] = "<BT>"
+    prepared = run(folder, **changes, **words)
+    assert word_links(prepared, 0) == {("▁a", "▁ein"), ("▁small", "▁ein"), ("▁dog", "▁Hund"), ("▁runs", "▁läuft")}

@@ -50,8 +50,7 @@ def test_one_warning_counts_both(make, capsys, options) -> None:
     (warning,) = warnings(capsys, make(12), *options)
     assert warning == (
         "nmt-translate: warning: 2 of 4 lines have several sentences or more pieces than the model was trained on, and "
-        "may lose parts in translation; --split-sentences, as nmt-translate has it, translates a line sentence by "
-        "sentence"
+        "may lose parts in translation; --split-sentences translates a line sentence by sentence"
     )
 
 
@@ -117,7 +116,7 @@ def test_the_same_from_python(make) -> None:
         list(translator.translate(lines))
     why = "several sentences or more pieces than the model was trained on, and may lose parts in translation"
     assert [str(one.message) for one in found] == [
-        f"1 of 3 lines has {why}; `split_sentences`, as nmt-translate has it, translates a line sentence by sentence",
+        f"1 of 3 lines has {why}; `split_sentences` translates a line sentence by sentence",
         "1 of 3 lines has characters that the model does not know (Ж)",
     ]
     assert all(one.filename == __file__ for one in found)

@@ -161,3 +161,9 @@ def test_a_blank_line_beside_another_reference_is_none(name: str) -> None:
     assert "nrefs:var" in str(mine.metric.get_signature())
     swapped = counted(METRICS[name].build("13a", False), translations, [second, first])
     assert swapped.score == mine.score
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a", "b"], ["a"])])
+def test_lists_that_do_not_pair_are_a_mistake_of_the_caller(hypotheses: list[str], references: list[str]) -> None:
+    with pytest.raises(ValueError, match="cannot be scored"):
+        corpus_scores(hypotheses, references)

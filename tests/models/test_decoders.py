@@ -95,3 +95,10 @@ def test_a_fixed_context_is_the_last_state_of_the_encoder(
     summary = model.encoder(model.source_embedding(batch[0]), model.encoder.tokens_read(batch[1])).summary
     assert len(contexts) == batch[2].size(1)
     assert all(torch.equal(context, summary) for context in contexts)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_no_dropout_outside_training(make_model: MakeModel, batch: Batch, decoder: str) -> None:
+    rates = {"dropout": 0.5, "output_dropout": 0.5, "word_dropout": 0.5}
+    model = make_model(encoder={**rates, "layers": 2}, decoder={**rates, "layers": 2, "type": decoder})
+    assert torch.equal(model(*batch).vectors, model(*batch).vectors)

@@ -561,3 +561,10 @@ def _until(condition: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("it takes too long")
+
+
+def test_codes_may_be_in_upper_case(client: Client) -> None:
+    """As clients of DeepL write them; the answer has the server's own."""
+    assert ask(client, source="EN", target="De") == {"translatedText": "eno owt"}
+    answer = {"translatedText": "eno owt", "detectedLanguage": {"confidence": 0, "language": "de"}}
+    assert ask(client, source="Auto", target="EN") == answer

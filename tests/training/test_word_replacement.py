@@ -5,18 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 from nmt.config.schema import ModelConfig, TrainingConfig, WordReplacement
 from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import training_loss
 from nmt.training.word_replacement import replaced, with_replaced_words
-
-
-def test_both_probabilities_are_needed() -> None:
-    with pytest.raises(ValidationError, match="2 validation errors"):
-        WordReplacement.model_validate({})
 
 
 def test_how_many_are_replaced_and_by_what() -> None:
