@@ -12,10 +12,13 @@ from nmt.config.yaml_text import KeyPath, read_yaml, write_yaml
 TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_settings` names the sources
     0: {
         "subwords.size": 2000,
+        "model.encoder.dropout": 0.5,
         "model.encoder.word_dropout": 0.2,
+        "model.decoder.dropout": 0.5,
         "model.decoder.word_dropout": 0.2,
         "training.batch_size": 1000,
         "training.batch_by": "tokens",
+        "training.label_smoothing": 0.2,
     },
     10_000: {"subwords.size": 4000},
     100_000: {
@@ -37,7 +40,6 @@ OF_WORDS: dict[str, Any] = {  # where lines are words or their characters, which
     "training.batch_by": "sentences",
     "training.label_smoothing": 0.1,
 }
-OF_FEW_WORDS = {"model.encoder.dropout": 0.5, "model.decoder.dropout": 0.5}  # than 10,000
 MEASURED = {  # pairs that a model was trained on: what they are, and how it scored, as research/results.md says
     10_000: "sentences of news (BLEU 3.2, of little use)",
     29_000: "image captions (BLEU 39.3)",
@@ -49,10 +51,9 @@ METRICS = {"sentences": "bleu", "words": "accuracy", "characters": "accuracy"}
 def suited_settings(pairs: int, *, units: Literal["sentences", "words", "characters"], tokenize: str) -> dict[str, Any]:
     """Values by the keys of a configuration, where they differ from the starter's or depend on the text.
 
-    Below 10,000 pairs few pieces, small batches, and dropout of whole pieces follow Sennrich & Zhang (2019,
-    arXiv:1905.11901, table 2), who have 100,000 words of TED talks. Their dropout of 0.5 and label smoothing of 0.2 are
-    for networks of twice the width; with this one training took twice as long to come as far (research/results.md). The
-    starter was measured on 29,000 captions, and what suits words on seven sets of old spellings of 1,000 words each.
+    Below 10,000 pairs they follow Sennrich & Zhang (2019, arXiv:1905.11901, table 2), who have 100,000 words of TED
+    talks: few pieces, small batches, much dropout, of whole pieces as well, and label smoothing. The starter was
+    measured on 29,000 captions, and what suits words on seven sets of old spellings of 1,000 words each.
 
     Args:
         pairs: of the training text.
@@ -60,9 +61,7 @@ def suited_settings(pairs: int, *, units: Literal["sentences", "words", "charact
         tokenize: what the validation BLEU takes for words.
     """
     row = TABLE[max(least for least in TABLE if least <= pairs)]
-    if units != "sentences":
-        row = row | OF_WORDS | (OF_FEW_WORDS if pairs < 10_000 else {})
-    return row | {
+    return (row if units == "sentences" else row | OF_WORDS) | {
         "subwords.type": TYPES[units],
         "training.validation.metric": METRICS[units],
         "training.validation.tokenize": tokenize,
