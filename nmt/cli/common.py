@@ -1,4 +1,4 @@
-"""What all commands share: how errors end a program."""
+"""What all commands share: how errors end a program, and a bar that shows how far it is."""
 
 import errno
 import os
@@ -6,10 +6,10 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from nmt.cli.parser import Parser
+
+Item = TypeVar("Item")
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _OPTION = re.compile(r"`(?:\w+\.)?(\w+)`")  # as `nmt.decoding.options` names it
@@ -84,6 +86,16 @@ def command(
         return main
 
     return made
+
+
+def watched(items: Iterable[Item], unit: str, *, total: int | None = None, label: str | None = None) -> Iterable[Item]:
+    """The items; on a terminal a bar says how many of them, in `unit`, are done."""
+    if not sys.stderr.isatty():
+        return items
+    from tqdm import tqdm  # only here, as it takes long
+
+    bar: Iterable[Item] = tqdm(items, total=total, desc=label, unit=f" {unit}")
+    return bar
 
 
 def describe(program: str, error: UserError) -> str:

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.common import command
+from nmt.cli.common import command, watched
 from nmt.cli.options import (
     add_alignment_step_option,
     add_computing_options,
@@ -259,12 +259,10 @@ def main(options: argparse.Namespace) -> None:
         translators = _loaded(request)
         systems: dict[str, Sequence[str]] = {one.name: one.lines for one in request.candidates}
         for name, translator in translators.items():
-            from tqdm import tqdm  # not at every start, as it takes long
-
             translations = translator.translate(request.source, request.how)
             label = name if len(systems) > 1 else None
-            watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
-            systems[name] = [best.text for best, *_ in watched]
+            translated = watched(translations, "sentences", total=len(request.source), label=label)
+            systems[name] = [best.text for best, *_ in translated]
     if options.output:
         write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(request, systems):

@@ -4,7 +4,6 @@ All imports stand at the top: a signal during one ends the process at once, and 
 """
 
 import re
-import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.suited import compared, filled_in, suited_settings
@@ -76,7 +76,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
     The lines that begin with a space need not be printed. `training`: the command that trains.
     """
-    tqdm.get_lock()  # for which it imports
+    tqdm.get_lock()  # for which it imports, before the folder is there
     output = folder.resolve()
     endings = languages if languages[0] != languages[1] else ("source", "target")
     with failing_as(str(folder)):
@@ -132,8 +132,7 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     expected, keys, count = usual(pair for _, pair in first), Keys(), 0
     begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
     with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
-        watched = tqdm(chain(first, pairs), unit=" pairs", disable=not sys.stderr.isatty())
-        for count, (name, pair) in enumerate(watched, start=1):  # noqa: B007
+        for count, (name, pair) in enumerate(watched(chain(first, pairs), "pairs"), start=1):  # noqa: B007
             if rule := expected.fault(pair):
                 dropped.add(rule, pair)
                 continue

@@ -101,7 +101,7 @@ def add_sampling_options(group: argparse._ActionsContainer) -> None:
 
 def _add_keys(group: argparse._ActionsContainer, section: str, *, begin: str = "", usual: str | None = None) -> None:
     """Add an option for each key of a section; `usual`: what it is without the option, if not the key's default."""
-    for name, key in _keys(section).items():
+    for name, key in _sections()[section]["properties"].items():
         text = " ".join(key.get("description", name).split()).rstrip(".")
         is_boolean, is_list = (key.get("type") == kind for kind in ("boolean", "array"))
         group.add_argument(
@@ -115,19 +115,17 @@ def _add_keys(group: argparse._ActionsContainer, section: str, *, begin: str = "
 
 def search_keys() -> list[str]:
     """The names under which argparse keeps the options of the search: beam_size, …"""
-    return list(_keys("DecodingConfig"))
+    return list(_sections()["DecodingConfig"]["properties"])
 
 
 @cache
-def _keys(section: str) -> Mapping[str, Mapping[str, Any]]:
-    """The JSON schema of each key, from its file, as importing pydantic would take longer than all else of --help."""
+def _sections() -> Mapping[str, Any]:
+    """The JSON schema of each, from its file, as importing pydantic would take longer than all else of --help."""
     if (file := schema_file()) is not None:
-        schema = json.loads(file.read_text(encoding="utf-8"))["$defs"][section]
-    else:
-        from nmt.config import schema as sections
+        return cast(Mapping[str, Any], json.loads(file.read_text(encoding="utf-8"))["$defs"])
+    from nmt.config.schema import DecodingConfig, SamplingConfig
 
-        schema = getattr(sections, section).model_json_schema()
-    return cast(Mapping[str, Any], schema["properties"])
+    return {section.__name__: section.model_json_schema() for section in (DecodingConfig, SamplingConfig)}
 
 
 def add_sentence_option(group: argparse._ActionsContainer, default: str) -> None:

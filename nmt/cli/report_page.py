@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
+from nmt.cli.common import watched
 from nmt.cli.outputs import write_text
 from nmt.config.schema import AlignmentStep
 from nmt.data.corpus import read_lines
@@ -76,8 +75,8 @@ def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentS
         alignments=True,
         alignment_step=step,
     )
-    watched = tqdm(scores, total=len(chosen), desc="attention", unit=" sentences", disable=None)
-    for place, scored in zip(chosen, watched, strict=True):
+    shown_scores = watched(scores, "sentences", total=len(chosen), label="attention")
+    for place, scored in zip(chosen, shown_scores, strict=True):
         assert scored.alignment is not None
         rows = scored.alignment.weights
         source, line = pairs[place]

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import command
+from nmt.cli.common import command, watched
 from nmt.cli.options import (
     add_alignment_options,
     add_computing_options,
@@ -110,8 +110,6 @@ def _read_request(
 
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from nmt.data.corpus import read_lines
     from nmt.decoding.doubts import Doubts
     from nmt.decoding.scoring import score
@@ -140,7 +138,7 @@ def main(options: argparse.Namespace) -> None:
             opened_for_writing(options.output) as file,
             outputs.opened() as write_alignments,
         ):
-            for of_line in tqdm(by_line, total=sentences, unit=" lines", disable=not sys.stderr.isatty()):
+            for of_line in watched(by_line, "lines", total=sentences):
                 log_probability += of_line[0].log_probability
                 tokens += of_line[0].tokens
                 divisors = [max(scored.tokens, 1) if options.normalize else 1 for scored in of_line]

@@ -10,7 +10,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from nmt.cli.common import command
+from nmt.cli.common import command, watched
 from nmt.cli.options import missing, parallel_inputs, read_parallel, whole_number
 from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser
@@ -60,8 +60,6 @@ def parser() -> Parser:
 
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from nmt.cli.models import kept, read_model_paths
     from nmt.data.corpus import read_pairs
     from nmt.decoding.shortlist import save_shortlist, train_shortlist
@@ -97,7 +95,7 @@ def main(options: argparse.Namespace) -> None:
     pairs = islice((pair for corpus in corpora for pair in read_pairs(*corpus)), 0, None, step)
     total = math.ceil(lines / step)
     shortlist, used = train_shortlist(
-        tqdm(pairs, total=total, unit=" pairs", disable=not sys.stderr.isatty()),
+        watched(pairs, "pairs", total=total),
         vocabularies,
         translations=options.translations,
         most_frequent=options.most_frequent,

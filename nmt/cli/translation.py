@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
+from nmt.cli.common import watched
 from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.standard_input import Lines, refuse_gzip
@@ -65,17 +66,8 @@ def _translate_in_one_piece(request: Request) -> None:
     at_once = (lambda: True) if request.command.flush else waiting
     translations = translator.translate(lines, request.options, **beside, waiting=at_once)
     is_typed = request.source is None and sys.stdin.isatty()
-    shown = translations if is_typed else _watched(translations, request.lines, "lines")
+    shown = translations if is_typed else watched(translations, "lines", total=request.lines)
     _write(request, shown, request.files, 0)
-
-
-def _watched(translations: Iterable[list[Translation]], count: int | None, unit: str) -> Iterable[list[Translation]]:
-    """The translations; on a terminal a bar says how many of them are done."""
-    if not sys.stderr.isatty():
-        return translations
-    from tqdm import tqdm  # not at every start, as it takes long
-
-    return tqdm(translations, total=count, unit=f" {unit}")
 
 
 def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
@@ -135,7 +127,7 @@ def _translate_document(request: Request, form: Format) -> int:
     translator = _load(request)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
-    shown = _watched(translations, len(document.lines), "texts")
+    shown = watched(translations, "texts", total=len(document.lines))
     write_text(request.command.output, written(document, [best for best, *_ in shown], translator.languages))
     return 0
 

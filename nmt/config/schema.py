@@ -141,8 +141,9 @@ class Section(BaseModel):
         reference = handler(source)
         keys = handler.resolve_ref_schema(reference).get("properties", {})
         for section in [one for one in reversed(cls.__mro__) if issubclass(one, Section)]:
-            for key, text in _texts(section.__module__).get(section.__name__, {}).items():
-                keys.get(key, {})["description"] = text
+            texts = _texts(section.__module__).get(section.__name__, {})
+            for key in keys.keys() & texts.keys():
+                keys[key]["description"] = texts[key]
         return reference
 
 
