@@ -26,8 +26,10 @@ ONLY_POSIX = re.compile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep graphs of models in a folder of the tests, also those of programs that they start."""
+    """Keep graphs of models in a folder of the tests, also those of programs that they start; but matplotlib's list of
+    the system's fonts, which takes seconds to make, in one that stays."""
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nmt-tests-")
+    os.environ["MPLCONFIGDIR"] = str(ROOT / "build" / "matplotlib")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

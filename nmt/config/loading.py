@@ -4,7 +4,9 @@ Every mistake is reported at once, with its file and line or its --set option, t
 nearest name. It does not know what the keys mean; see `schema.py` and `contradictions.py`.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,7 +124,13 @@ def _first(messages: list[str]) -> list[str]:
 
 def dump_config(config: Config) -> str:
     """The configuration as YAML: every key, defaults included, in the order of the schema."""
-    return write_yaml(config.model_dump(mode="json"))
+    return _written(json.dumps(config.model_dump(mode="json")))
+
+
+@lru_cache(maxsize=32)
+def _written(values: str) -> str:
+    """JSON as YAML, which is remembered: a run writes its configuration again with each of its models."""
+    return write_yaml(json.loads(values))
 
 
 def _text(path: Path) -> str:
