@@ -133,7 +133,7 @@ def named_files(text: str) -> dict[str, str]:
 def lay_out(folder: Path) -> None:
     """Make the files that documents speak of, in a folder with runs/demo, which is every model, and data/synthetic."""
     words = re.findall(r"[a-z]{2,}", " ".join(path.read_text(encoding="utf-8") for path in DOCUMENTS))
-    lines = [" ".join(words[start : start + 25]) for start in range(0, 25 * 440, 25)]
+    lines = [" ".join(words[start : start + 7]) for start in range(0, 7 * 440, 7)]
     for name, part in (("train", lines[:400]), ("valid", lines[400:420]), ("test", lines[420:])):
         _write(folder / f"{name}.en", part)
         _write(folder / f"{name}.de", [line[::-1] for line in part])

@@ -125,7 +125,7 @@ def save(path: Path, *, seed: int, subwords: Subwords, ratio: float = 2.0, decod
                 "encoder": {"hidden_size": 3},
                 "decoder": {"hidden_size": 7, "type": decoder},
             },
-            "decoding": {"max_length_ratio": ratio},
+            "decoding": {"max_length_ratio": ratio, "max_length_extra": 3},
         }
     )
     torch.manual_seed(seed)
@@ -138,10 +138,10 @@ def save(path: Path, *, seed: int, subwords: Subwords, ratio: float = 2.0, decod
 
 def test_loading(tmp_path, vocabularies) -> None:
     subwords = vocabularies.source
-    one = save(tmp_path / "one", seed=1, subwords=subwords, ratio=0.5)
+    one = save(tmp_path / "one", seed=1, subwords=subwords, ratio=0.2)
     other = save(tmp_path / "other", seed=2, subwords=subwords, decoder="bahdanau")
     translator = Translator.load([one, str(other)])
-    assert translator.decoding.max_length_ratio == 0.5  # the first one's
+    assert translator.decoding.max_length_ratio == 0.2  # the first one's
     models = [*Translator.load(one).models, *Translator.load(other).models]
     expected = Translator(models, vocabularies, decoding=translator.decoding)
     assert list(translator.translate(TEXT)) == list(expected.translate(TEXT))

@@ -29,8 +29,13 @@ from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batc
 SMOOTHING = 0.1
 
 
-@pytest.mark.parametrize(("case", "alignment_step"), list(zip(CASES.values(), cycle(ALIGNMENT_STEPS))), ids=CASES)
-def test_every_two_options(case: Case, alignment_step: AlignmentStep) -> None:
+@pytest.mark.parametrize(
+    ("case", "alignment_step", "kernels"),
+    list(zip(CASES.values(), cycle(ALIGNMENT_STEPS), cycle(("fused", "plain", "plain", "fused")))),
+    ids=CASES,
+)
+def test_every_two_options(case: Case, alignment_step: AlignmentStep, kernels: str) -> None:
+    """With one of both kinds of kernels, which `tests/models/test_kernels.py` compares with each other."""
     both = sides(case)
     moved = moved_oracle_says(both)
     said = real_parts(moved)
@@ -38,7 +43,7 @@ def test_every_two_options(case: Case, alignment_step: AlignmentStep) -> None:
     compare_step_by_step(both, said)
     if case["score"] not in ("none", "fixed"):
         compare_alignments(both, said, alignment_step)
-    compare_gradients(both, moved)
+    compare_gradients(both, moved, kernels)
 
 
 PRODUCT: dict[str, list[Case]] = defaultdict(list)
@@ -57,7 +62,7 @@ def test_every_scope_and_cell_of_a_score_and_a_decoder(cases: list[Case]) -> Non
         both = sides(case)
         moved = moved_oracle_says(both)
         compare_all_steps_at_once(both, real_parts(moved))
-        compare_gradients(both, moved, kernels=["fused"], title=name(case))
+        compare_gradients(both, moved, "fused", title=name(case))
 
 
 def moved_oracle_says(both: Sides) -> list[list[Step]]:
@@ -109,16 +114,11 @@ def compare_alignments(both: Sides, said: Sequence[Sequence[Step]], alignment_st
         close(result.weights, [np.pad(row, (0, len(source) + 1 - len(row))) for row in attended])  # END, if read
 
 
-def compare_gradients(
-    both: Sides, moved: Sequence[Sequence[Step]], *, kernels: Sequence[str] = ("fused", "plain"), title: str = ""
-) -> None:
+def compare_gradients(both: Sides, moved: Sequence[Sequence[Step]], kernels: str, *, title: str = "") -> None:
     """The derivative of the loss where all weights are moved, each in a direction of its own."""
     loss = sum(cross_entropy(steps, [*target, END], SMOOTHING) for steps, target in zip(moved, TARGETS, strict=True))
-    derivative = np.imag(loss) / STEP
-    for kind in kernels:
-        settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalize_by": "none", "kernels": kind}
-        config = TrainingConfig.model_validate(settings)
-        optimizer = SGD(both.model.parameters())
-        update(both.model.train(), optimizer, [batch()], rate=0.0, config=config)
-        along = sum((gradient * direction(both.weights[key])).sum() for key, gradient in gradients(both.model).items())
-        np.testing.assert_allclose(along, derivative, rtol=1e-9, atol=1e-11, err_msg=f"{kind}: {title}")
+    settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalize_by": "none", "kernels": kernels}
+    config = TrainingConfig.model_validate(settings)
+    update(both.model.train(), SGD(both.model.parameters()), [batch()], rate=0.0, config=config)
+    along = sum((gradient * direction(both.weights[key])).sum() for key, gradient in gradients(both.model).items())
+    np.testing.assert_allclose(along, np.imag(loss) / STEP, rtol=1e-9, atol=1e-11, err_msg=f"{kernels}: {title}")
