@@ -42,10 +42,10 @@ processes = Several(rank, 2, torch.device("cpu"))
 values = json.loads(sys.argv[3])
 torch.manual_seed(rank)
 found = processes.gather(values[rank])
-states = processes.gather_states({"cpu": torch.get_rng_state()})
-expected = [torch.manual_seed(each).get_state() for each in range(2)]
+states = processes.gather(torch.get_rng_state().tolist())
+expected = [torch.manual_seed(each).get_state().tolist() for each in range(2)]
 processes.check_same("number", "1")
-same = [torch.equal(each["cpu"], state) for each, state in zip(states, expected)]
+same = [each == state for each, state in zip(states, expected)]
 print(json.dumps([found, same, processes.gather(rank), processes.sums(1.0, rank), processes.largest(15 * rank)]))
 processes.wait()
 distributed.destroy_process_group()
@@ -70,9 +70,6 @@ def test_nothing_is_pickled_between_processes(tmp_path: Path) -> None:
 def test_a_training_by_itself_asks_nobody() -> None:
     assert ALONE.gather(VALUES) == [VALUES]
     assert ALONE.largest(15) == 15
-    (states,) = ALONE.gather_states({"cpu": torch.get_rng_state()})
-    assert torch.equal(states["cpu"], torch.get_rng_state())
-    assert states["cpu"].dtype == torch.uint8
     ALONE.wait_until_prepared()
     ALONE.tell_prepared()
 
@@ -174,9 +171,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_one_of_them_says_what_all_would() -> None:
     store = PrefixStore("test", HashStore())
-    first, second, third = (Several(rank, 3, store=store) for rank in range(3))
-    assert [one.is_first_to("größer: \t5") for one in (third, second, first)] == [True, False, False]
-    assert [ALONE.is_first_to("5"), ALONE.is_first_to("5")] == [True, True]
+    first, second = (Several(rank, 2, store=store) for rank in range(2))
     error = UserError("one", "two")
     assert second.once(error) is error
     assert isinstance(elsewhere := first.once(error), ToldElsewhere)

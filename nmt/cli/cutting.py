@@ -5,9 +5,7 @@
 
 import argparse
 import re
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +35,14 @@ USUAL = {
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 
 
-@dataclass(frozen=True)
-class Cutting:
-    """How a translation is cut; `chunk_lines` None: where lines end that are translated together."""
-
-    chunk_lines: int | None
-    shard: Shard | None
-
-
-def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cutting | None:
-    """Read whether the text is to be cut; None if it is not, in which case no chunks may be there to continue with."""
-    shard = _read_shard(options["shard"], problems)
-    chunk_lines, output = options["chunk_lines"], options["output"]
+def is_cut(options: Options, problems: list[str], *, processes: int) -> bool:
+    """Read whether the text is to be cut; where it is not, no chunks may be there to continue with."""
+    output = options["output"]
     reasons = {
         f"several processes (torchrun starts {processes})": processes > 1,
         "--shard": options["shard"] is not None,
         "--resume": options["resume"],
-        "--chunk-lines": chunk_lines is not None,
+        "--chunk-lines": options["chunk_lines"] is not None,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
     if why is None:
@@ -62,7 +51,7 @@ def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cu
                 f"{folder}: holds finished chunks of a translation to this output, which was stopped; continue with "
                 "--resume, or delete the folder to start over"
             )
-        return None
+        return False
     for name, paths in files_read(options).items():
         for path in paths:
             if str(path) == STANDARD or is_device(path):
@@ -73,7 +62,7 @@ def read_cutting(options: Options, problems: list[str], *, processes: int) -> Cu
     for name in (MAIN, *FILES):
         if options[name] is not None and is_in_place(options[name]):
             problems.append(f"{option_name(name)} {options[name]}: {why} needs a file, beside which chunks are kept")
-    return Cutting(chunk_lines, shard)
+    return True
 
 
 def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, processes: int) -> dict[str, str]:
@@ -132,16 +121,12 @@ def files_read(options: Options) -> dict[str, Sequence[Path]]:
     return files
 
 
-def _read_shard(text: str | None, problems: list[str]) -> Shard | None:
-    """Which shard to translate; None for the whole text, or if it is wrong."""
-    if text is None:
-        return None
+def read_shard(text: str) -> Shard:
+    """Which shard to translate, as the type of an option."""
     match = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
     number, of = map(int, match.groups()) if match else (0, 0)
     if 1 <= number <= of <= MOST_SHARDS:
         return Shard(number, of)
-    problems.append(
-        f"--shard {shlex.quote(text)}: allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted "
-        "from 1"
+    raise argparse.ArgumentTypeError(
+        f"allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted from 1"
     )
-    return None

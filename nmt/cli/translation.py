@@ -15,7 +15,7 @@ from typing import Any
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import watched
-from nmt.cli.cutting import MAIN, Cutting, facts_of, read_merge
+from nmt.cli.cutting import MAIN, facts_of, read_merge
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translate import PROGRAM, parser
@@ -42,11 +42,11 @@ def translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
         return 0
     request = processes.together(lambda: read_request(options, processes))
     if request.format != "text" or request.command.encoding is not None:
-        return _translate_document(request, request.format)
-    if request.cutting is None:
-        _translate_in_one_piece(request)
+        _translate_document(request, request.format)
+    elif request.is_cut:
+        _translate_in_chunks(request, processes)
     else:
-        _translate_in_chunks(request, request.cutting, processes)
+        _translate_in_one_piece(request)
     return 0
 
 
@@ -70,11 +70,11 @@ def _translate_in_one_piece(request: Request) -> None:
     _write(request, shown, request.files, 0)
 
 
-def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processes) -> None:
+def _translate_in_chunks(request: Request, processes: Processes) -> None:
     """Translate what belongs to this process, and perhaps this shard, of a text that is cut."""
     assert request.source is not None
     translator = processes.together(partial(_load, request))
-    job = processes.together(partial(_job, request, cutting, translator))
+    job = processes.together(partial(_job, request, translator))
     processes.together(partial(open_chunks, job, processes, say=_say))
     processes.together(partial(_check_lines, request, translator))
     doubts = Doubts()
@@ -85,7 +85,7 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
         texts: dict[str, Any] = {keyword: text.lines(first, count) for keyword, text in beside.items()}
         lines = source.lines(first, count)
         translations = translator.translate(lines, request.options, first=first, doubts=doubts, **texts)
-        _write(request, _advancing(translations, advance), files, first)
+        _write(request, translations, files, first, advance)
 
     translate_chunks(job, processes, translate, say=_say, watched=sys.stderr.isatty())
     _, *others = processes.gather(asdict(doubts))
@@ -93,8 +93,8 @@ def _translate_in_chunks(request: Request, cutting: Cutting, processes: Processe
         for other in others:
             doubts.add(Doubts(**{**other, "form": TextForm(**other["form"])}))
         doubts.warn(translator.source_form)
-        if cutting.shard is not None:
-            _say(f"shard {cutting.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
+        if job.shard is not None:
+            _say(f"shard {job.shard} is finished, in {job.chunks.path}; --merge joins all when they are there")
 
 
 def _check_lines(request: Request, translator: Translator) -> None:
@@ -106,14 +106,8 @@ def _check_lines(request: Request, translator: Translator) -> None:
             pass
 
 
-def _advancing(translations: Iterable[list[Translation]], advance: Callable[[], object]) -> Iterator[list[Translation]]:
-    for translation in translations:
-        yield translation
-        advance()
-
-
 @enough_memory(MEMORY)
-def _translate_document(request: Request, form: Format) -> int:
+def _translate_document(request: Request, form: Format) -> None:
     name = "standard input" if request.source is None else str(request.source)
     if request.source is None:
         content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
@@ -129,10 +123,9 @@ def _translate_document(request: Request, form: Format) -> int:
     translations = translator.translate(document.lines, options, first=None)
     shown = watched(translations, "texts", total=len(document.lines))
     write_text(request.command.output, written(document, [best for best, *_ in shown], translator.languages))
-    return 0
 
 
-def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
+def _job(request: Request, translator: Translator) -> Job:
     """The same as a job in chunks, which knows its files by their contents.
 
     A chunk ends where lines that are translated together do, so that it has the batches that it has in the whole text,
@@ -143,15 +136,15 @@ def _job(request: Request, cutting: Cutting, translator: Translator) -> Job:
     batch_tokens = request.options.decoding(translator.decoding).batch_tokens
     facts = facts_of(vars(request.command), request.models.paths, batch_tokens=batch_tokens)
     lines = read_lines(request.source)
-    if cutting.chunk_lines is None:
+    if (each := request.command.chunk_lines) is None:
         sizes = grouped(translator.together(lines, request.options))
     else:
-        each, total = cutting.chunk_lines, request.lines or 0
+        total = request.lines or 0
         sizes = [min(each, total - first) for first in range(0, total, each)]
     chunks = Chunks(
         request.command.output, Description(facts, list(request.files), sizes or [0])
     )  # an empty text has one, too
-    return Job(chunks, request.files, states, cutting.shard)
+    return Job(chunks, request.files, states, request.command.shard)
 
 
 @enough_memory(MEMORY)
@@ -182,8 +175,14 @@ class _NumberedLines:
 
 
 @enough_memory(MEMORY)
-def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> None:
-    """Write translations, starting with that of line `first`, to `files`."""
+def _write(
+    request: Request,
+    translations: Iterable[list[Translation]],
+    files: Mapping[str, str],
+    first: int,
+    advance: Callable[[], object] = lambda: None,
+) -> None:
+    """Write translations, starting with that of line `first`, to `files`; `advance` is called after each."""
     n_best = request.options.n_best
     outputs = AlignmentOutputs(
         **{kind: files.get(kind) for kind in FILES}, plot_alignments=request.alignments.plot_alignments
@@ -194,6 +193,7 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
             file.flush()
             alignments = [one.soft_alignment for one in hypotheses if one.soft_alignment is not None]
             write_alignments(alignments, [one.word_scores for one in hypotheses if one.word_scores is not None])
+            advance()
 
 
 def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.cutting import MAIN, Cutting, read_cutting
+from nmt.cli.cutting import MAIN, is_cut
 from nmt.cli.models import Models, languages_of, read_models
 from nmt.cli.options import missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
@@ -44,7 +44,7 @@ class Request:
     beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
     lines: int | None  # of the source, if they can be counted
     alignments: AlignmentOutputs
-    cutting: Cutting | None  # None: translate in one piece
+    is_cut: bool  # into chunks
     command: argparse.Namespace  # what else it was given
 
     @property
@@ -72,7 +72,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     lines = None if is_whole else _counted_lines(options, source, problems)
     if is_whole and source is not None and (missing_file := nothing_at(source)):
         problems.append(missing_file)
-    cutting = read_cutting(vars(options), problems, processes=processes.size)
+    in_chunks = is_cut(vars(options), problems, processes=processes.size)
     refuse(problems)
     first_lines = islice(read_lines(source), _FIRST_LINES) if source is not None and lines else ()
     if options.format is None and (likely := likely_format(first_lines)) != "text":  # which may not be meant
@@ -87,7 +87,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         beside=beside,
         lines=lines,
         alignments=alignments,
-        cutting=cutting,
+        is_cut=in_chunks,
         command=options,
     )
 

@@ -20,13 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from textwrap import shorten
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from nmt.errors import ToldElsewhere, UserError, collected
 from nmt.signals import PATIENCE
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Value = TypeVar("Value")
 MOST = 1 << 16  # processes
@@ -71,14 +68,6 @@ class Processes:
         """The values of all processes, in the order of their ranks: what JSON can hold, such as numbers and texts."""
         return [value]
 
-    def gather_states(self, states: "dict[str, Tensor]") -> "list[dict[str, Tensor]]":
-        """The states of random generators, which are bytes, of all processes, in the order of their ranks."""
-        return [states]
-
-    def is_first_to(self, say: str) -> bool:
-        """Whether this process is the first that asks about what it has to `say`; alone, it always is."""
-        return True
-
     def check_same(self, what: str, value: str) -> None:
         """Raise UserError unless all processes have the same value."""
         values = self.gather(value)
@@ -106,7 +95,7 @@ class Processes:
 
     def once(self, error: UserError) -> UserError:
         """The error to end with: `error` in the process that fails first, ToldElsewhere in the others."""
-        return error if self.is_first_to("an error") else ToldElsewhere(*error.messages)
+        return error
 
 
 ALONE = Processes()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, distributed, nn
 
-from nmt.errors import UserError, counted
+from nmt.errors import ToldElsewhere, UserError, counted
 from nmt.processes import MOST, LostProcess, Processes, Value, number_of, processes_started
 
 if TYPE_CHECKING:
@@ -68,14 +68,11 @@ class Several(Processes):
         texts = [text[: int(length)].cpu().numpy().tobytes() for text, length in zip(padded, lengths, strict=True)]
         return [json.loads(text) for text in texts]
 
-    def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        every = self.gather({name: state.tolist() for name, state in states.items()})
-        return [{name: torch.tensor(state, dtype=torch.uint8) for name, state in states.items()} for states in every]
-
-    def is_first_to(self, say: str) -> bool:
+    def once(self, error: UserError) -> UserError:
         with suppress(RuntimeError):  # torchrun is gone
-            return self._store is None or self._store.add(f"said {say}", 1) == 1
-        return True
+            if self._store is not None and self._store.add("errors", 1) > 1:
+                return ToldElsewhere(*error.messages)
+        return error
 
     def _gathered(self, tensor: Tensor) -> list[Tensor]:
         tensors = [torch.empty_like(tensor) for _ in range(self.size)]

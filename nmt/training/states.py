@@ -210,7 +210,7 @@ class SavedStates:
         if (problem := not_finite(self.model, self.optimizer)) is not None:
             raise Diverged(problem)
         self.update = progress.update
-        random_states = self.processes.gather_states(random_state())
+        random_states = self.processes.gather({name: state.tolist() for name, state in random_state().items()})
         if not self.processes.is_first:
             return
         tensors, texts = self._tensors(random_states), {"numbers": json.dumps(numbers)}
@@ -219,7 +219,7 @@ class SavedStates:
         former, self._kept = self._kept, self._needed(progress)
         self.folder.remove_checkpoints(former | self._kept)
 
-    def _tensors(self, random_states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    def _tensors(self, random_states: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         """What the file has: model.NAME, average.NAME, optimizer.INDEX.NAME, and random.RANK.DEVICE."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         if self.average is not None:
@@ -229,7 +229,8 @@ class SavedStates:
             present = {name: torch.as_tensor(value) for name, value in values.items() if value is not None}
             tensors |= {f"optimizer.{index}.{name}": value for name, value in present.items()}
         for rank, states in enumerate(random_states):
-            tensors |= {f"random.{rank}.{name}": state for name, state in states.items()}
+            for name, state in states.items():
+                tensors[f"random.{rank}.{name}"] = torch.tensor(state, dtype=torch.uint8)
         return tensors
 
     def _restore(self, state: State) -> None:

@@ -33,8 +33,8 @@ class OneOfTwo(Processes):
     def sums(self, *numbers: float) -> list[float]:
         return list(numbers)
 
-    def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        return [states, {"cpu": torch.Generator().manual_seed(9).get_state()}]
+    def gather(self, value: Any) -> list[Any]:
+        return [value, {"cpu": torch.Generator().manual_seed(9).get_state().tolist()}]
 
 
 @pytest.fixture
