@@ -13,6 +13,7 @@ from nmt.config import Check, Config, load_config
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "configs" / "multi30k_en_de_luong.yaml"
+TEST_SOURCE, TEST_TARGET = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
 DEVICES = ("cpu", "cuda")
 
 # What each variant sets in the configuration. An encoder with 256 units per direction has 512 units per layer.

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The cost of training as sentences, vocabulary, corpus and processes grow: tables and plots in research/speed.md.
+"""What training and translation cost as one thing grows: tables and plots in research/speed.md.
 
     python benchmarks/scaling.py
     python benchmarks/scaling.py --parts corpus --pairs 1000000,10000000 --work /somewhere/large
+    python benchmarks/scaling.py --parts beam --model runs/multi30k_en_de
 
 Every figure comes from a separate process. length and vocabulary: `train_speed.py` learns to copy sentences of random
-words, each of them a piece, all sentences of the same length. corpus: a corpus from scripts/make_large_corpus.py is
+words, each of them a piece, all sentences of the same length. hidden: it trains the task with a decoder of this hidden
+size, and half of it in each direction of the encoder. beam: `translate_speed.py` translates with a trained model.
+corpus: a corpus from scripts/make_large_corpus.py is
 prepared, which gives pairs per second; then training starts a second time, which gives the memory and the seconds from
 the start of the process to the end of the first update. processes: nmt-train under torchrun shares the same batches.
 """
@@ -25,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import Ran, run_command
-from benchmarks.reference_task import ROOT, Task, add_task_options, chosen_task, positive
+from benchmarks.reference_task import ROOT, TEST_SOURCE, TEST_TARGET, Task, add_task_options, chosen_task, positive
 from benchmarks.scaling_report import PARTS, Row, check_document, report
 from nmt.cli.common import run
 from nmt.errors import UserError
@@ -94,6 +97,29 @@ def vocabulary_rows(options: argparse.Namespace, task: Task, work: Path) -> Iter
         yield {"pieces": result["pieces"][1], "parameters": result["parameters"], **_costs(result)}
 
 
+def hidden_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Row]:
+    """Larger and larger recurrent layers."""
+    for hidden in options.hidden:
+        sets = [f"model.encoder.hidden_size={hidden // 2}", f"model.decoder.hidden_size={hidden}"]
+        result = train(task, sets, options.updates).result
+        yield {"hidden": hidden, "parameters": result["parameters"], **_costs(result)}
+
+
+def beam_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Row]:
+    """Wider and wider beams."""
+    threads = [] if task.threads is None else ["--threads", str(task.threads)]
+    for beam in options.beams:
+        command = [sys.executable, str(HERE / "translate_speed.py"), "--model", str(options.model), *threads]
+        source = ["--source", str(options.source), "--reference", str(options.reference)]
+        result = run_command([*command, *source, "--device", task.device, "--beam", str(beam)]).result
+        yield {
+            "beam": beam,
+            "speed": result["sentences_per_second"],
+            "bleu": result["bleu"],
+            "resident": result["peak_resident_mib"],
+        }
+
+
 def corpus_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
     """More and more pairs; each corpus is removed after use."""
     for pairs in options.pairs:
@@ -139,6 +165,8 @@ def process_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterato
 MEASURES: dict[str, Callable[[argparse.Namespace, Task, Path], Iterator[Row]]] = {
     "length": length_rows,
     "vocabulary": vocabulary_rows,
+    "hidden": hidden_rows,
+    "beam": beam_rows,
     "corpus": corpus_rows,
     "processes": process_rows,
 }
@@ -189,11 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--parts", type=_parts, default=list(PARTS), help=f"default: {','.join(PARTS)}")
+    parser.add_argument("--parts", type=_parts, help="default: all; beam only with --model")
     parser.add_argument("--updates", type=positive, default=50, help="updates to time for each figure (default: 50)")
     for option, sizes, explanation in (
-        ("lengths", [10, 20, 40, 80], "length: words per sentence"),
-        ("vocabularies", [4000, 8000, 16000, 32000], "vocabulary: pieces"),
+        ("lengths", [10, 20, 50, 100, 200, 400], "length: words per sentence"),
+        ("vocabularies", [4000, 8000, 16000, 32000, 64000], "vocabulary: pieces"),
+        ("hidden", [128, 256, 512, 1024], "hidden: of the decoder, and of both directions of the encoder together"),
+        ("beams", [1, 2, 5, 10, 20, 50], "beam: hypotheses"),
         ("pairs", [100_000, 1_000_000], "corpus: training pairs"),
         ("processes", [1, 2], "processes: how many"),
     ):
@@ -201,12 +231,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{option}", type=_positives, default=sizes, help=f"{explanation} (default: {shown})")
     parser.add_argument("--vocabulary", type=positive, default=8000, help="length: pieces (default: 8000)")
     parser.add_argument("--length", type=positive, default=15, help="vocabulary: words per sentence (default: 15)")
+    parser.add_argument("--model", type=Path, metavar="PATH", help="beam: model file or run folder")
+    parser.add_argument("--source", type=Path, default=TEST_SOURCE, metavar="FILE", help="beam: Multi30k's test set")
+    parser.add_argument("--reference", type=Path, default=TEST_TARGET, metavar="FILE", help="beam: its translations")
     parser.add_argument("--captions", type=Path, metavar="DIR", help="corpus: folder of Multi30k's training text")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make corpora (default: the system's /tmp)")
     parser.add_argument("--document", type=Path, default=ROOT / "research" / "speed.md", help="default: %(default)s")
     parser.add_argument("--images", type=Path, default=ROOT / "research" / "images", help="default: %(default)s")
     add_task_options(parser)
     options = parser.parse_args(arguments)
+    if options.parts is None:
+        options.parts = [part for part in PARTS if part != "beam" or options.model is not None]
+    if "beam" in options.parts and options.model is None:
+        parser.error("--parts beam: needs --model")
     if options.work is not None and not options.work.is_dir():
         parser.error(f"--work {options.work}: no such folder")
     words = sys.argv[1:] if arguments is None else arguments

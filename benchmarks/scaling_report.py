@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from benchmarks.length_buckets import STYLES
 from nmt.errors import UserError
@@ -25,23 +25,41 @@ class Column(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One thing that grows, which is the first column and the x-axis; `plotted` has the keys of the lines."""
+    """One thing that grows, which is the first column and the x-axis; the y-axis shows `plotted`, and, in gray, what it
+    would be if it grew from the first row on as `expected` says, given the number of the row in `drives` and in the
+    first."""
 
     name: str
     columns: tuple[Column, ...]
-    plotted: tuple[str, ...]
+    plotted: str
     logarithmic: str  # the axes, such as "x"
+    drives: str
+    expected: Literal["constant", "proportional", "inverse"]
 
     @property
     def title(self) -> str:
         """What the y-axis shows."""
-        return next(column.title for column in self.columns if column.key in self.plotted)
+        return self._title(self.plotted)
+
+    @property
+    def driver(self) -> str:
+        """What the gray line depends on."""
+        return self._title(self.drives)
+
+    def _title(self, key: str) -> str:
+        return next(column.title for column in self.columns if column.key == key)
+
+    def ideal(self, rows: Sequence[Row]) -> list[float]:
+        """The gray line."""
+        first, power = rows[0], {"constant": 0, "proportional": 1, "inverse": -1}[self.expected]
+        return [first[self.plotted] * (row[self.drives] / first[self.drives]) ** power for row in rows]
 
     def present(self, rows: Sequence[Row]) -> list[Column]:
         """The columns that every row has: device memory, for example, exists only with a device."""
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
+_IDEAL = {"constant": "the same for all", "proportional": "proportional to {}", "inverse": "inverse to {}"}
 _SPEED = Column("speed", "target tokens/s")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
@@ -52,14 +70,39 @@ PARTS = {
         Part(
             "length",
             (Column("length", "words per sentence"), _SPEED, Column("microseconds", "µs per target token"), *_MEMORY),
-            ("speed",),
-            "",
+            "speed",
+            "x",
+            drives="length",
+            expected="constant",
         ),
         Part(
             "vocabulary",
             (Column("pieces", "pieces"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
-            ("speed",),
+            "speed",
             "x",
+            drives="parameters",
+            expected="inverse",
+        ),
+        Part(
+            "hidden",
+            (Column("hidden", "hidden size"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
+            "speed",
+            "xy",
+            drives="parameters",
+            expected="inverse",
+        ),
+        Part(
+            "beam",
+            (
+                Column("beam", "beam size"),
+                Column("speed", "sentences/s", ",.1f"),
+                Column("bleu", "BLEU", ".2f"),
+                *_MEMORY,
+            ),
+            "speed",
+            "xy",
+            drives="beam",
+            expected="inverse",
         ),
         Part(
             "corpus",
@@ -72,8 +115,10 @@ PARTS = {
                 Column("resident", "peak resident afterwards, MiB"),
                 Column("model", "weights alone, MiB"),
             ),
-            ("rate",),
+            "rate",
             "x",
+            drives="pairs",
+            expected="constant",
         ),
         Part(
             "processes",
@@ -83,8 +128,10 @@ PARTS = {
                 _SPEED,
                 Column("gain", "times the first row", ",.2f"),
             ),
-            ("speed",),
+            "speed",
             "",
+            drives="processes",
+            expected="proportional",
         ),
     )
 }
@@ -137,21 +184,22 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
     across = part.columns[0]
-    for key, (color, marker, line) in zip(part.plotted, STYLES, strict=False):
-        places, numbers = ([row[name] for row in rows] for name in (across.key, key))
-        axes.plot(places, numbers, color=color, marker=marker, linestyle=line, linewidth=2, label=key)
-    if len(part.plotted) > 1:
-        axes.legend(frameon=False)
+    places = [row[across.key] for row in rows]
+    color, marker, line = STYLES[0]
+    axes.plot(places, part.ideal(rows), color="#777777", linestyle=":", label=_IDEAL[part.expected].format(part.driver))
+    axes.plot(places, [row[part.plotted] for row in rows], color=color, marker=marker, linestyle=line, linewidth=2)
+    axes.legend(frameon=False)
     if "x" in part.logarithmic:
         axes.set_xscale("log")
-    axes.set_xticks([row[across.key] for row in rows], [format(row[across.key], across.form) for row in rows])
+    axes.set_xticks(places, [format(place, across.form) for place in places])
     axes.set_xticks([], minor=True)
     if "y" in part.logarithmic:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_ylim(0, 1.08 * max(row[key] for row in rows for key in part.plotted))  # room for the whole marker
+        highest = max(*part.ideal(rows), *(row[part.plotted] for row in rows))
+        axes.set_ylim(0, 1.08 * highest)  # room for the whole marker
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel(across.title)
     axes.set_ylabel(part.title)

@@ -23,7 +23,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
-from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
+from benchmarks.reference_task import DEVICES, TEST_SOURCE, TEST_TARGET, add_threads_option, positive
 from nmt.cli.common import run
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import TranslationOptions, Translator
@@ -33,7 +33,6 @@ from nmt.evaluation.metrics import corpus_scores
 from nmt.models.model_file import load_model
 
 FIELD = "sentences_per_second"
-SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
 ANY_TOKENS = 10**9  # switches off the translator's limit in pieces: here a batch is a number of sentences
 
 
@@ -81,7 +80,7 @@ def _both(source: Path, reference: Path) -> tuple[list[str], list[str]]:
             sides.append(list(read_lines(path)))
         except UserError as error:
             problems.extend(f"{option}: {message}" for message in error.messages)
-    if problems and (source, reference) == (SOURCE, REFERENCE):
+    if problems and (source, reference) == (TEST_SOURCE, TEST_TARGET):
         problems.append("fetch Multi30k with: python scripts/get_multi30k.py")
     if problems:
         raise UserError(*problems)
@@ -137,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shortlist", type=Path, metavar="FILE", help="a file from nmt-shortlist")
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
     add_threads_option(parser)
-    parser.add_argument("--source", type=Path, default=SOURCE, metavar="FILE", help="default: Multi30k's test set")
-    parser.add_argument("--reference", type=Path, default=REFERENCE, metavar="FILE", help="its translations")
+    parser.add_argument("--source", type=Path, default=TEST_SOURCE, metavar="FILE", help="default: Multi30k's test set")
+    parser.add_argument("--reference", type=Path, default=TEST_TARGET, metavar="FILE", help="its translations")
     add_rival_options(parser, prints=f"its last line is a JSON object with {FIELD}", runs=5)
     options = parser.parse_args(arguments)
 

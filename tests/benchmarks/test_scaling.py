@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,6 +118,31 @@ def measured(tiny_config: Path, tmp_path: Path) -> Measure:
 def numbers(block: str) -> list[list[float]]:
     rows = [line for line in block.splitlines() if line.startswith("| ")][2:]
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
+
+
+def test_hidden_sizes_are_trained(measured: Measure) -> None:
+    (small, parameters, *_), (large, more, *_) = measured("hidden", "--hidden", "8,16")
+    assert (small, large) == (8, 16)
+    assert parameters < more
+
+
+def test_a_beam_needs_a_model_and_is_translated_with(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    def translated(command: list[str]) -> SimpleNamespace:
+        beam = int(command[command.index("--beam") + 1])
+        assert command[command.index("--model") + 1] == "some"
+        return SimpleNamespace(result={"sentences_per_second": 90 / beam, "bleu": 30 + beam, "peak_resident_mib": 400})
+
+    monkeypatch.setattr(scaling, "run_command", translated)
+    assert measured("beam", "--model", "some", "--beams", "1,9") == [[1, 90, 31, 400], [9, 10, 39, 400]]
+    with pytest.raises(SystemExit):
+        measured("beam")
+
+
+def test_a_gray_line_begins_at_the_first_row() -> None:
+    rows = [{"beam": 1, "speed": 90}, {"beam": 3, "speed": 40}]
+    assert PARTS["beam"].ideal(rows) == [90, 30]
+    assert PARTS["processes"].ideal([{"processes": 2, "speed": 5}, {"processes": 4, "speed": 5}]) == [5, 10]
+    assert PARTS["length"].ideal([{"length": 10, "speed": 5}, {"length": 40, "speed": 1}]) == [5, 5]
 
 
 def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
