@@ -8,7 +8,6 @@ that takes long before an option is read.
 import argparse
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES, PRECISIONS
-from nmt.errors import InputWarning, UserError, collected, counted
+from nmt.errors import UserError, collected, counted
 from nmt.examples import schema_file
 
 if TYPE_CHECKING:
@@ -332,14 +331,6 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     problems += without_effect(options, _NEEDED)
     texts = {name: options.get(name) for name in (*search_keys(), *_VALUES)}
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
-    split = values.get("split_sentences")
-    if split is True or isinstance(split, str):
-        from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
-        from nmt.decoding.text.sentences import checked_language
-
-        with collected(problems):
-            if not is_known(checked_language("en" if split is True else split)):
-                warnings.warn(f"--split-sentences {split}: {UNKNOWN_RULES}", InputWarning, stacklevel=1)
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:

@@ -17,7 +17,6 @@ from nmt.data.words import Span
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
-from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
@@ -57,16 +56,13 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
 def usual_sentences(language: str | None, *, name: str = "the model") -> str | bool:
     """How texts in a language are cut into sentences unless told otherwise: by its rules, or not at all.
 
-    Warns, for the model called `name`, where they are not, or by the rules of another language.
+    Warns, for the model called `name`, where they are not.
     """
     try:
-        code = checked_language(language or "")
+        return checked_language(language or "")
     except UserError as error:
         warnings.warn(f"{name}: lines are not cut into sentences: {error}", InputWarning, stacklevel=3)
         return False
-    if not is_known(code):
-        warnings.warn(f"{name}: {language} is {UNKNOWN_RULES}", InputWarning, stacklevel=3)
-    return code
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,12 +77,3 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
 def test_other_encodings_are_warned_of_as_well(model, source, capsys) -> None:
     translated(model, source, "--encoding", "cp1250")
     assert "warning: 4 of 7 lines have several sentences" in capsys.readouterr().err
-
-
-def test_a_code_of_no_language_is_warned_of(model, source, expected, capsys) -> None:
-    assert translated(model, source, "--split-sentences", "xx") == expected
-    warning = "a language without rules of its own; sentences end by those of English, or of a related one"
-    assert capsys.readouterr().err.startswith(f"nmt-translate: warning: --split-sentences xx: {warning}\n")
-    for known in ("de-AT", "hy", "en"):
-        translated(model, source, "--split-sentences", known)
-        assert "--split-sentences" not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Languages by their codes: names for lists that people choose from, and whether sentencex has rules for them."""
+"""Languages by their codes: names for lists that people choose from, and which write ordinal numbers with a period."""
 
 import re
 
@@ -62,20 +62,9 @@ NAMES = {
 
 CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.IGNORECASE | re.DOTALL)  # perhaps with a region
 _CODES = {name.lower(): code for code, name in NAMES.items()}
-# What sentencex has rules of its own for that NAMES does not have
-_MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
 # What writes ordinal numbers with a period
 WITH_ORDINALS = frozenset(("bs", "cs", "da", "de", "et", "eu", "fi", "fo", "hr", "hu", "is", "lb", "lv", "nb", "nn"))
 WITH_ORDINALS |= {"no", "pl", "sk", "sl", "sr", "tr"}
-UNKNOWN_RULES = "a language without rules of its own; sentences end by those of English, or of a related one"
-
-
-def is_known(code: str) -> bool:
-    """Whether it is likely that sentencex has rules for the language, or for a related one; else it is perhaps a slip.
-
-    sentencex itself takes any letters, and cuts by the rules of English.
-    """
-    return code in NAMES or code in _MORE_RULES
 
 
 def code_of(name: str) -> str:
