@@ -62,6 +62,7 @@ def test_the_wheel_has_the_package_and_the_examples_and_nothing_else(wheel: Path
     assert len(licenses) == 1
 
 
+@pytest.mark.slow
 def test_the_wheel_of_the_runtime_translates_without_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file, a page, a pipe, and requests, as the model file does with PyTorch."""
     build = [sys.executable, ROOT / "scripts" / "build_runtime.py", tmp_path]

@@ -11,6 +11,7 @@ from nmt.decoding import translator
 pytestmark = pytest.mark.usefixtures("_threads")
 
 
+@pytest.mark.slow
 def test_its_lines(
     tiny_config: Path,
     tiny_corpus: Path,

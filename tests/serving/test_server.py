@@ -56,6 +56,7 @@ def ask(port: int, q: object, **fields: object) -> tuple[int, dict[str, object]]
     return answer
 
 
+@pytest.mark.slow
 def test_a_client_of_libretranslate(server: Server, model: Path) -> None:
     api = pytest.importorskip("libretranslatepy", reason="the tests' extra has it").LibreTranslateAPI(server.url)
     (best,) = Translator.load(model).translate([LINES[0]])
@@ -66,6 +67,7 @@ def test_a_client_of_libretranslate(server: Server, model: Path) -> None:
     assert api.detect("Zwei Hunde spielen im Schnee.")[0]["language"] == "de"
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_the_translator(server: Server, model: Path) -> None:
     """Of many clients at once, with and without what they may ask for besides."""
     translator = Translator.load(model)

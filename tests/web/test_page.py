@@ -150,7 +150,7 @@ def test_it_cuts_and_searches_as_we_do(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"type": "module"}')
     of_models = [{"model": _subwords(one.model), "ids": ids[name]} for name, one in models.items()]
     request = json.dumps({"texts": texts, "models": of_models, "searches": searches}).encode()
-    answer = subprocess.run([NODE or "", tmp_path / "compare.mjs"], input=request, capture_output=True)
+    answer = subprocess.run([NODE or "", tmp_path / "compare.mjs"], input=request, capture_output=True, timeout=60)
     assert not answer.stderr, answer.stderr.decode()
     result = json.loads(answer.stdout)
     for (name, one), found in zip(models.items(), result["cut"], strict=True):
