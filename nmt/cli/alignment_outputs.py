@@ -14,7 +14,7 @@ from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, open
 from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment, WordScores
 from nmt.errors import UserError, collected
-from nmt.evaluation.alignment_plot import check_plots, plot_alignment, usual_fonts
+from nmt.evaluation.alignment_plot import check_plots, heat_map, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
 
@@ -95,6 +95,8 @@ def _check_folder(folder: Path, *, taken: Files) -> None:
 
 def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None]:
     """A function that draws the first of the alignments."""
+    from PIL import Image  # which matplotlib needs
+
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -107,8 +109,9 @@ def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None
         for alignment in alignments[:1]:
             labels, target_words = _with_end(alignment.source_words), alignment.target_words
             if alignment.source_words and target_words:
+                picture = Image.fromarray(heat_map(labels, target_words, alignment.weights, fonts=fonts))
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    plot_alignment(labels, target_words, alignment.weights, file, fonts=fonts)
+                    picture.save(file, "PNG")
 
     return draw
 

@@ -7,7 +7,7 @@ global state is left alone.
 import unicodedata
 import warnings
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,20 +57,6 @@ def usual_fonts() -> Fonts:
 
     installed = set(font_manager.get_font_names())
     return [name for name in FONTS if name in installed]
-
-
-def plot_alignment(
-    source_words: Sequence[str],
-    target_words: Sequence[str],
-    weights: "npt.ArrayLike",
-    file: IO[bytes],
-    *,
-    fonts: Fonts,
-) -> None:
-    """Write the `heat_map` of `weights` (target words, source words) as a PNG."""
-    from PIL import Image  # which matplotlib needs
-
-    Image.fromarray(heat_map(source_words, target_words, weights, fonts=fonts)).save(file, "PNG")
 
 
 def heat_map(
