@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", type=_parts, help="default: all; beam only with --model")
     parser.add_argument("--updates", type=positive, default=50, help="updates to time for each figure (default: 50)")
     for option, sizes, explanation in (
-        ("lengths", [10, 20, 50, 100, 200, 400], "length: words per sentence"),
+        ("lengths", [10, 20, 50, 100, 200], "length: words per sentence"),
         ("vocabularies", [4000, 8000, 16000, 32000, 64000], "vocabulary: pieces"),
         ("hidden", [128, 256, 512, 1024], "hidden: of the decoder, and of both directions of the encoder together"),
         ("beams", [1, 2, 5, 10, 20, 50], "beam: hypotheses"),

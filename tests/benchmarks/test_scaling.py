@@ -120,6 +120,7 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
+@pytest.mark.slow
 def test_hidden_sizes_are_trained(measured: Measure) -> None:
     (small, parameters, *_), (large, more, *_) = measured("hidden", "--hidden", "8,16")
     assert (small, large) == (8, 16)
