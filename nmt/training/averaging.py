@@ -1,5 +1,6 @@
 """The average of several models, weight by weight; of checkpoints of one run even if some files are damaged or gone."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,19 @@ class WeightedMean:
         for name, weight in weights.items():
             self._sums[name] = self._sums.get(name, torch.zeros(())) + share * weight.double()
         self._shares += share
+
+    def agreement(self, weights: Mapping[str, Tensor]) -> float:
+        """The cosine of the angle between the mean and other weights, all matrices as one vector; about 0 by chance.
+
+        Vectors, such as biases, may start at the same numbers in every model.
+        """
+        products = torch.zeros(3, dtype=torch.float64)
+        for name, total in self._sums.items():
+            if total.dim() > 1:
+                mean, other = total.flatten(), weights[name].double().flatten()
+                products += torch.stack([mean @ other, mean @ mean, other @ other])
+        together, mine, others = products.tolist()
+        return together / math.sqrt(mine * others) if mine * others > 0 else 1.0
 
     def weights(self) -> dict[str, Tensor]:
         """The mean, in float32."""

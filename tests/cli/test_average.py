@@ -1,5 +1,6 @@
 """nmt-average: the weighted mean of models, and why some have none."""
 
+import re
 import weakref
 from pathlib import Path
 
@@ -50,6 +51,20 @@ def test_every_weight_is_averaged(
     ]
     assert capsys.readouterr().err == "".join(
         f"nmt-average: {share:g} of {path}\n" for path, share in zip(models, shares, strict=True)
+    )
+
+
+def test_models_that_began_apart(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
+    """Of other random weights nothing is left in the average; two checkpoints of a run are no reason to warn."""
+    first = load_model(models[0])
+    draw = torch.Generator().manual_seed(7)
+    drawn = {name: torch.randn(weight.shape, generator=draw) for name, weight in first.weights.items()}
+    other = changed(first, tmp_path / "other", weights=drawn)
+    assert run([models[0], other], tmp_path / "both") == 0
+    assert re.fullmatch(
+        rf"nmt-average: warning: {other}: its weights have little in common with those before it \(the cosine is "
+        r"-?0\.\d\d\), as if they began apart; the average of such models is of no use",
+        capsys.readouterr().err.splitlines()[0],
     )
 
 

@@ -58,6 +58,17 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
         average_weights([write(tmp_path / "there", first=torch.ones(1)), tmp_path / "gone"])
 
 
+def test_agreement_is_the_cosine() -> None:
+    """Of all matrices as one vector, (4, 0, 0, 3) and the mean of (2, 0, 0, 3) and (4, 0, 0, -3); not of biases."""
+    mean = WeightedMean()
+    for first, second in ((2.0, 3.0), (4.0, -3.0)):
+        mean.add({"a": torch.tensor([[first, 0.0], [0.0, second]]), "b": torch.full((9,), 7.0)})
+    assert mean.agreement({"a": torch.tensor([[4.0, 0.0], [0.0, 3.0]]), "b": torch.full((9,), 7.0)}) == pytest.approx(
+        0.8
+    )
+    assert mean.agreement({"a": torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "b": torch.full((9,), 7.0)}) == 0.0
+
+
 def test_the_average_is_in_the_model_for_a_while(tmp_path: Path) -> None:
     paths = [write(tmp_path / str(value), first=torch.tensor([value])) for value in (1.0, 4.0)]
     model = rebuild(load_model(paths[0]))
