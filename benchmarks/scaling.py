@@ -81,6 +81,10 @@ def _costs(result: dict[str, Any]) -> dict[str, float]:
     return {"speed": result[FIELD], "resident": result["peak_resident_mib"], **device}
 
 
+def _parameters(result: dict[str, Any]) -> dict[str, int]:
+    return {key: result[key] for key in ("parameters", "without_embeddings")}
+
+
 def length_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
     """Longer and longer sentences."""
     for length in options.lengths:
@@ -94,7 +98,7 @@ def vocabulary_rows(options: argparse.Namespace, task: Task, work: Path) -> Iter
     for pieces in options.vocabularies:
         sets = words_corpus(work / f"vocabulary{pieces}", pieces=pieces, length=options.length)
         result = train(task, sets, options.updates).result
-        yield {"pieces": result["pieces"][1], "parameters": result["parameters"], **_costs(result)}
+        yield {"pieces": result["pieces"][1], **_parameters(result), **_costs(result)}
 
 
 def hidden_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Row]:
@@ -102,7 +106,7 @@ def hidden_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Ro
     for hidden in options.hidden:
         sets = [f"model.encoder.hidden_size={hidden // 2}", f"model.decoder.hidden_size={hidden}"]
         result = train(task, sets, options.updates).result
-        yield {"hidden": hidden, "parameters": result["parameters"], **_costs(result)}
+        yield {"hidden": hidden, **_parameters(result), **_costs(result)}
 
 
 def beam_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Row]:

@@ -61,6 +61,7 @@ class Part(NamedTuple):
 
 _IDEAL = {"constant": "the same for all", "proportional": "proportional to {}", "inverse": "inverse to {}"}
 _SPEED = Column("speed", "target tokens/s")
+_PARAMETERS = Column("parameters", "parameters"), Column("without_embeddings", "parameters without embeddings")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
 # The keys are those that `scaling.py` measures.
@@ -77,18 +78,18 @@ PARTS = {
         ),
         Part(
             "vocabulary",
-            (Column("pieces", "pieces"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
+            (Column("pieces", "pieces"), *_PARAMETERS, _SPEED, *_MEMORY),
             "speed",
             "x",
-            drives="parameters",
+            drives="without_embeddings",
             expected="inverse",
         ),
         Part(
             "hidden",
-            (Column("hidden", "hidden size"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
+            (Column("hidden", "hidden size"), *_PARAMETERS, _SPEED, *_MEMORY),
             "speed",
             "xy",
-            drives="parameters",
+            drives="without_embeddings",
             expected="inverse",
         ),
         Part(
