@@ -8,9 +8,9 @@
 Every figure comes from a separate process. length and vocabulary: `train_speed.py` learns to copy sentences of random
 words, each of them a piece, all sentences of the same length. hidden: it trains the task with a decoder of this hidden
 size, and half of it in each direction of the encoder. beam: `translate_speed.py` translates with a trained model.
-corpus: a corpus from scripts/make_large_corpus.py is
-prepared, which gives pairs per second; then training starts a second time, which gives the memory and the seconds from
-the start of the process to the end of the first update. processes: nmt-train under torchrun shares the same batches.
+corpus: a corpus from scripts/make_large_corpus.py is prepared, which gives pairs per second; then training starts a
+second time, which gives the memory and the seconds from the start of the process to the end of the first update.
+processes: nmt-train under torchrun shares the same batches.
 """
 
 import argparse
@@ -76,13 +76,13 @@ def train(task: Task, sets: Sequence[str], updates: int) -> Ran:
     return run_command([sys.executable, str(HERE / "train_speed.py"), *arguments, "--updates", str(updates)])
 
 
-def _costs(result: dict[str, Any]) -> dict[str, float]:
+def _costs(result: dict[str, Any], field: str = FIELD) -> dict[str, float]:
     device = {"device": result["peak_device_mib"]} if "peak_device_mib" in result else {}
-    return {"speed": result[FIELD], "resident": result["peak_resident_mib"], **device}
+    return {"speed": result[field], "resident": result["peak_resident_mib"], **device}
 
 
 def _parameters(result: dict[str, Any]) -> dict[str, int]:
-    return {key: result[key] for key in ("parameters", "without_embeddings")}
+    return {key: result[key] for key in ("parameters", "multiplied")}
 
 
 def length_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
@@ -111,17 +111,14 @@ def hidden_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Ro
 
 def beam_rows(options: argparse.Namespace, task: Task, _: Path) -> Iterator[Row]:
     """Wider and wider beams."""
-    threads = [] if task.threads is None else ["--threads", str(task.threads)]
+    given = {"model": options.model, "source": options.source, "reference": options.reference}
+    given |= {"precision": task.precision, "device": task.device}
+    given |= {} if task.threads is None else {"threads": task.threads}
+    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
     for beam in options.beams:
-        command = [sys.executable, str(HERE / "translate_speed.py"), "--model", str(options.model), *threads]
-        source = ["--source", str(options.source), "--reference", str(options.reference)]
-        result = run_command([*command, *source, "--device", task.device, "--beam", str(beam)]).result
-        yield {
-            "beam": beam,
-            "speed": result["sentences_per_second"],
-            "bleu": result["bleu"],
-            "resident": result["peak_resident_mib"],
-        }
+        command = [sys.executable, str(HERE / "translate_speed.py"), *words, "--beam", str(beam)]
+        result = run_command(command).result
+        yield {"beam": beam, "bleu": result["bleu"], **_costs(result, "sentences_per_second")}
 
 
 def corpus_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
@@ -209,6 +206,13 @@ def _positives(text: str) -> list[int]:
     return [positive(word) for word in text.split(",")]
 
 
+def _even(text: str) -> list[int]:
+    sizes = _positives(text)
+    if any(size % 2 for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r}: each direction of the encoder has half, so choose even sizes")
+    return sizes
+
+
 def _parts(text: str) -> list[str]:
     names = text.split(",")
     for name in names:
@@ -232,7 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("processes", [1, 2], "processes: how many"),
     ):
         shown = ",".join(map(str, sizes))
-        parser.add_argument(f"--{option}", type=_positives, default=sizes, help=f"{explanation} (default: {shown})")
+        kind = _even if option == "hidden" else _positives
+        parser.add_argument(f"--{option}", type=kind, default=sizes, help=f"{explanation} (default: {shown})")
     parser.add_argument("--vocabulary", type=positive, default=8000, help="length: pieces (default: 8000)")
     parser.add_argument("--length", type=positive, default=15, help="vocabulary: words per sentence (default: 15)")
     parser.add_argument("--model", type=Path, metavar="PATH", help="beam: model file or run folder")
@@ -248,6 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.parts = [part for part in PARTS if part != "beam" or options.model is not None]
     if "beam" in options.parts and options.model is None:
         parser.error("--parts beam: needs --model")
+    for path in (options.model, options.source, options.reference) if "beam" in options.parts else ():
+        if not path.exists():
+            parser.error(f"{path}: no such file")
     if options.work is not None and not options.work.is_dir():
         parser.error(f"--work {options.work}: no such folder")
     words = sys.argv[1:] if arguments is None else arguments

@@ -59,9 +59,9 @@ class Part(NamedTuple):
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
-_IDEAL = {"constant": "the same for all", "proportional": "proportional to {}", "inverse": "inverse to {}"}
+_IDEAL = {"constant": "constant", "proportional": "proportional to {}", "inverse": "inversely proportional to {}"}
 _SPEED = Column("speed", "target tokens/s")
-_PARAMETERS = Column("parameters", "parameters"), Column("without_embeddings", "parameters without embeddings")
+_PARAMETERS = Column("parameters", "parameters"), Column("multiplied", "parameters that are multiplied with")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
 # The keys are those that `scaling.py` measures.
@@ -81,7 +81,7 @@ PARTS = {
             (Column("pieces", "pieces"), *_PARAMETERS, _SPEED, *_MEMORY),
             "speed",
             "x",
-            drives="without_embeddings",
+            drives="multiplied",
             expected="inverse",
         ),
         Part(
@@ -89,7 +89,7 @@ PARTS = {
             (Column("hidden", "hidden size"), *_PARAMETERS, _SPEED, *_MEMORY),
             "speed",
             "xy",
-            drives="without_embeddings",
+            drives="multiplied",
             expected="inverse",
         ),
         Part(

@@ -85,7 +85,7 @@ def measure(task: Task, updates: int, *, save: Path | None = None) -> dict[str, 
         "threads": torch.get_num_threads(),
         "pytorch": torch.__version__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "without_embeddings": without_embeddings(model),
+        "multiplied": multiplied(model),
         "parameters_mib": round(sum(parameter.nbytes for parameter in model.parameters()) / MEBIBYTE, 1),
         "pieces": [source.size, target.size],
         "pairs": len(prepared.train),
@@ -123,7 +123,7 @@ def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: to
         epoch += 1
 
 
-def without_embeddings(model: Seq2Seq) -> int:
+def multiplied(model: Seq2Seq) -> int:
     """How many parameters are multiplied with: all but those that are only looked up."""
     only_read = {model.source_embedding.weight, model.target_embedding.weight} - {model.output_weight}
     return sum(parameter.numel() for parameter in model.parameters() if parameter not in only_read)

@@ -331,6 +331,11 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
     problems += without_effect(options, _NEEDED)
     texts = {name: options.get(name) for name in (*search_keys(), *_VALUES)}
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
+    if (split := values.get("split_sentences")) not in (None, False):
+        from nmt.decoding.text.sentences import checked_language
+
+        with collected(problems):
+            checked_language("en" if split is True else split)
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
     if options.get("forbid") is not None:

@@ -5,11 +5,12 @@ look tokenized, and at most 8% of tokenized lines look untokenized.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 
 from nmt.evaluation.metrics import USUAL
 from nmt.text_form import ENOUGH, SUSPICIOUS, TextForm, disagreements, form_of, together
 
+OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.8% of WMT news at most
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
 NOT_BY_CASE = {"ter"}  # of the metrics
@@ -86,3 +87,27 @@ def format_warnings(
             "even where most lines are right; accuracy and cer, the character error rate, are metrics that suit words"
         )
     return warnings
+
+
+def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) -> list[str]:
+    """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
+
+    Neither capitals, which have an option of their own, nor the number of spaces count.
+    """
+    pairs = enumerate(zip(lines, written, strict=True), start=1)
+    others = [(number, *words) for number, both in pairs if (words := _first_other_word(*both)) is not None]
+    if not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    number, there, here = others[0]
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
+        f"model normalizes them (line {number}: {here!r} instead of {there!r}), which scores count as errors; set "
+        "subwords.normalization to identity for a new subword model, or normalize the text"
+    )
+    return [message]
+
+
+def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
+    """The first words in which two lines differ, apart from capitals; None if there are none."""
+    words = zip_longest(first.split(), second.split(), fillvalue="")
+    return next((both for both in words if both[0].casefold() != both[1].casefold()), None)

@@ -22,7 +22,7 @@ from nmt.decoding.text.languages import CODE, NAMES, code_of
 from nmt.devices import choose_device
 from nmt.errors import collected, nearest, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
-from nmt.evaluation.text_warnings import format_warnings
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems, start_warnings
 from nmt.signals import PATIENCE
@@ -184,13 +184,15 @@ def doubts_of_start(request: Request) -> list[str]:
 
 
 def doubts_of_references(config: Config, target: Subwords) -> list[str]:
-    """Of references that BLEU, as validation computes it, cannot take apart as it should."""
+    """Of references that BLEU, as validation computes it, cannot take apart as it should, or that no model with these
+    subwords can write."""
     validation = config.training.validation
     corpora = {"validation references": config.data.valid}
     corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
     warnings: list[str] = []
     for name, files in corpora.items():
         lines = [target.whole_words(line) for line in islice(read_lines(files.target), FIRST_LINES)]
+        warnings += normalized_warning(name, lines, [target.normalized(line) for line in lines])
         option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
         of_text = format_warnings(form_of(lines, name=name), validation.tokenize, option=option, cure=cure)
         warnings += [message for mark, message in of_text.items() if mark != "short" or validation.metric == "bleu"]

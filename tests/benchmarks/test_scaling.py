@@ -10,8 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import scaling
+from benchmarks.reference_task import Task
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
+from benchmarks.train_speed import multiplied
+from nmt.config import load_config
+from nmt.models.seq2seq import build_model
 from tests.conftest import ROOT
 
 Measure = Callable[..., list[list[float]]]
@@ -120,29 +124,54 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
-@pytest.mark.slow
-def test_hidden_sizes_are_trained(measured: Measure) -> None:
-    (small, parameters, *_), (large, more, *_) = measured("hidden", "--hidden", "8,16")
-    assert (small, large) == (8, 16)
-    assert parameters < more
+def test_a_hidden_size_is_that_of_both_directions_together(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(task: Task, sets: list[str], updates: int) -> SimpleNamespace:
+        (encoder, of_encoder), (decoder, of_decoder) = (one.split("=") for one in sets)
+        assert (encoder, decoder) == ("model.encoder.hidden_size", "model.decoder.hidden_size")
+        assert int(of_decoder) == 2 * int(of_encoder)
+        sizes = {"parameters": 10 * int(of_decoder), "multiplied": int(of_decoder)}
+        return SimpleNamespace(result={**sizes, scaling.FIELD: 7 * updates, "peak_resident_mib": 300})
+
+    monkeypatch.setattr(scaling, "train", trained)
+    assert measured("hidden", "--hidden", "8,16") == [[8, 80, 8, 14, 300], [16, 160, 16, 14, 300]]
+    with pytest.raises(SystemExit):
+        measured("hidden", "--hidden", "8,9")
 
 
-def test_a_beam_needs_a_model_and_is_translated_with(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_beam_is_that_of_a_model(measured: Measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    files = [word for name in ("model", "source", "reference") for word in (f"--{name}", str(tmp_path / name))]
+    every = [*files, "--precision", "float32", "--device", "cpu", "--threads", "1"]
+
     def translated(command: list[str]) -> SimpleNamespace:
-        beam = int(command[command.index("--beam") + 1])
-        assert command[command.index("--model") + 1] == "some"
-        return SimpleNamespace(result={"sentences_per_second": 90 / beam, "bleu": 30 + beam, "peak_resident_mib": 400})
+        *words, option, beam = command[2:]
+        assert (words, option) == (every, "--beam")
+        speed = 90 / int(beam)
+        return SimpleNamespace(result={"sentences_per_second": speed, "bleu": 30 + int(beam), "peak_resident_mib": 400})
 
     monkeypatch.setattr(scaling, "run_command", translated)
-    assert measured("beam", "--model", "some", "--beams", "1,9") == [[1, 90, 31, 400], [9, 10, 39, 400]]
+    with pytest.raises(SystemExit):
+        measured("beam", *files)  # which are not there
+    for path in files[1::2]:
+        Path(path).touch()
+    assert measured("beam", *files, "--beams", "1,9") == [[1, 90, 31, 400], [9, 10, 39, 400]]
     with pytest.raises(SystemExit):
         measured("beam")
+
+
+def test_embeddings_are_multiplied_with_where_they_are_the_output_layer(tiny_config: Path) -> None:
+    for tied, looked_up in (("none", 2), ("target", 1), ("all", 0)):
+        sets = [f"model.tie_embeddings={tied}", "model.decoder.output_size=5"]
+        model = build_model(load_config(tiny_config, sets).model, source_size=20, target_size=20)
+        read = 20 * model.source_embedding.embedding_dim * looked_up
+        assert multiplied(model) == sum(parameter.numel() for parameter in model.parameters()) - read
 
 
 def test_a_gray_line_begins_at_the_first_row() -> None:
     rows = [{"beam": 1, "speed": 90}, {"beam": 3, "speed": 40}]
     assert PARTS["beam"].ideal(rows) == [90, 30]
     assert PARTS["processes"].ideal([{"processes": 2, "speed": 5}, {"processes": 4, "speed": 5}]) == [5, 10]
+    wide = [{"multiplied": size, "parameters": 9, "speed": 12} for size in (2, 4)]
+    assert PARTS["hidden"].ideal(wide) == PARTS["vocabulary"].ideal(wide) == [12, 6]
     assert PARTS["length"].ideal([{"length": 10, "speed": 5}, {"length": 40, "speed": 1}]) == [5, 5]
 
 

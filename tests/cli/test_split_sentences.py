@@ -61,8 +61,10 @@ def test_lines_of_a_pipe(model, source, expected, monkeypatch, capfdbinary) -> N
 
 
 def test_a_name_that_is_no_language(model, source, capsys) -> None:
-    translated(model, source, "--split-sentences", "English", code=2)
-    assert "'English' is no code of a language; name" in capsys.readouterr().err
+    translated(model, source, "--split-sentences", "English", "--diversity", 1, code=2)
+    said = capsys.readouterr().err
+    assert "'English' is no code of a language; name" in said
+    assert "--diversity" in said, "with the other mistakes"
     file = load_model(model)
     data = file.config.data.model_copy(update={"source_language": "Martian"})
     other = source.with_name("other.safetensors")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nmt.data.corpus import read_lines
-from nmt.evaluation.text_warnings import text_warnings
+from nmt.evaluation.text_warnings import normalized_warning, text_warnings
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
 TOKENIZED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
@@ -44,6 +44,17 @@ def test_ellipses_decimals_and_few_odd_lines_are_not_tokenized_text() -> None:
     lines = ["Well ... no.", "It costs .5 or 3.50 now.", "He said ,well, no.", "A typo here .", *RAW]
 
     assert warned(lines, lines, tokenize="13a") == []
+
+
+def test_what_a_model_cannot_write_is_warned_of() -> None:
+    """With the first example; capitals and spaces do not count."""
+    lines = ["Two  dogs", "A CAT", "470 m² of …", "½"]
+    (warning,) = normalized_warning("references", lines, ["Two dogs", "a cat", "470 m2 of ...", "1⁄2"])
+    assert warning.startswith("50% of the references have characters that the model cannot write")
+    assert "(line 3: 'm2' instead of 'm²')" in warning
+    assert normalized_warning("references", lines, lines) == []
+    assert normalized_warning("references", ["a"] * 99 + ["½"], ["a"] * 99 + ["1⁄2"]) == []
+    assert normalized_warning("references", [], []) == []
 
 
 def test_untokenized_text_is_warned_of_without_tokenization() -> None:

@@ -1,6 +1,6 @@
 """Whole models that are trained with dropout, by the fused kernels and by their plain twins, in float64.
 
-Without dropout both are compared with the oracle, all options with each other: tests/oracle/test_models.py.
+Without dropout both are compared with the oracle, all options with each other, by tests/oracle/test_models.py.
 """
 
 from collections.abc import Callable

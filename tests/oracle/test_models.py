@@ -1,8 +1,9 @@
 """Every model against the oracle, to 1e-9: what it says, where it looks, and the gradient of every weight."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,13 +30,16 @@ from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batc
 SMOOTHING = 0.1
 
 
-@pytest.mark.parametrize(
-    ("case", "alignment_step", "kernels"),
-    list(zip(CASES.values(), cycle(ALIGNMENT_STEPS), cycle(("fused", "plain", "plain", "fused")))),
-    ids=CASES,
-)
+def with_both_kernels() -> Iterator[Any]:
+    """Each case, with one of both kinds of kernels in the fast tests, and with the other in the slow ones."""
+    kinds = cycle((("fused", "plain"), ("plain", "fused"), ("plain", "fused"), ("fused", "plain")))
+    for (title, case), step, (kernels, others) in zip(CASES.items(), cycle(ALIGNMENT_STEPS), kinds, strict=False):
+        yield pytest.param(case, step, kernels, id=title)
+        yield pytest.param(case, step, others, id=f"{title}-{others}", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("case", "alignment_step", "kernels"), list(with_both_kernels()))
 def test_every_two_options(case: Case, alignment_step: AlignmentStep, kernels: str) -> None:
-    """With one of both kinds of kernels, which `tests/models/test_kernels.py` compares with each other."""
     both = sides(case)
     moved = moved_oracle_says(both)
     said = real_parts(moved)
