@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.length_buckets import STYLES
 from nmt.errors import UserError
@@ -26,15 +26,14 @@ class Column(NamedTuple):
 
 class Part(NamedTuple):
     """One thing that grows, which is the first column and the x-axis; the y-axis shows `plotted`, and, in gray, what it
-    would be if it grew from the first row on as `expected` says, given the number of the row in `drives` and in the
-    first."""
+    would be if it grew from the first row on with a power of what `drives` it: see `EXPECTED`."""
 
     name: str
     columns: tuple[Column, ...]
     plotted: str
     logarithmic: str  # the axes, such as "x"
     drives: str
-    expected: Literal["constant", "proportional", "inverse"]
+    power: int
 
     @property
     def title(self) -> str:
@@ -42,24 +41,24 @@ class Part(NamedTuple):
         return self._title(self.plotted)
 
     @property
-    def driver(self) -> str:
-        """What the gray line depends on."""
-        return self._title(self.drives)
+    def expected(self) -> str:
+        """What the gray line shows."""
+        return EXPECTED[self.power].format(self._title(self.drives))
 
     def _title(self, key: str) -> str:
         return next(column.title for column in self.columns if column.key == key)
 
     def ideal(self, rows: Sequence[Row]) -> list[float]:
         """The gray line."""
-        first, power = rows[0], {"constant": 0, "proportional": 1, "inverse": -1}[self.expected]
-        return [first[self.plotted] * (row[self.drives] / first[self.drives]) ** power for row in rows]
+        first = rows[0]
+        return [first[self.plotted] * (row[self.drives] / first[self.drives]) ** self.power for row in rows]
 
     def present(self, rows: Sequence[Row]) -> list[Column]:
         """The columns that every row has: device memory, for example, exists only with a device."""
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
-_IDEAL = {"constant": "constant", "proportional": "proportional to {}", "inverse": "inversely proportional to {}"}
+EXPECTED = {0: "constant", 1: "proportional to {}", -1: "inversely proportional to {}"}
 _SPEED = Column("speed", "target tokens/s")
 _PARAMETERS = Column("parameters", "parameters"), Column("multiplied", "parameters that are multiplied with")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
@@ -74,7 +73,7 @@ PARTS = {
             "speed",
             "x",
             drives="length",
-            expected="constant",
+            power=0,
         ),
         Part(
             "vocabulary",
@@ -82,7 +81,7 @@ PARTS = {
             "speed",
             "x",
             drives="multiplied",
-            expected="inverse",
+            power=-1,
         ),
         Part(
             "hidden",
@@ -90,7 +89,7 @@ PARTS = {
             "speed",
             "xy",
             drives="multiplied",
-            expected="inverse",
+            power=-1,
         ),
         Part(
             "beam",
@@ -103,7 +102,7 @@ PARTS = {
             "speed",
             "xy",
             drives="beam",
-            expected="inverse",
+            power=-1,
         ),
         Part(
             "corpus",
@@ -119,7 +118,7 @@ PARTS = {
             "rate",
             "x",
             drives="pairs",
-            expected="constant",
+            power=0,
         ),
         Part(
             "processes",
@@ -132,7 +131,7 @@ PARTS = {
             "speed",
             "",
             drives="processes",
-            expected="proportional",
+            power=1,
         ),
     )
 }
@@ -185,10 +184,10 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
     across = part.columns[0]
-    places = [row[across.key] for row in rows]
+    places, numbers, ideal = [row[across.key] for row in rows], [row[part.plotted] for row in rows], part.ideal(rows)
     color, marker, line = STYLES[0]
-    axes.plot(places, part.ideal(rows), color="#777777", linestyle=":", label=_IDEAL[part.expected].format(part.driver))
-    axes.plot(places, [row[part.plotted] for row in rows], color=color, marker=marker, linestyle=line, linewidth=2)
+    axes.plot(places, ideal, color="#777777", linestyle=":", label=part.expected)
+    axes.plot(places, numbers, color=color, marker=marker, linestyle=line, linewidth=2)
     axes.legend(frameon=False)
     if "x" in part.logarithmic:
         axes.set_xscale("log")
@@ -199,8 +198,7 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        highest = max(*part.ideal(rows), *(row[part.plotted] for row in rows))
-        axes.set_ylim(0, 1.08 * highest)  # room for the whole marker
+        axes.set_ylim(0, 1.08 * max(*ideal, *numbers))  # room for the whole marker
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel(across.title)
     axes.set_ylabel(part.title)

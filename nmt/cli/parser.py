@@ -1,10 +1,13 @@
 """A parser that knows --version, shows the options that most people need, and reports all wrong options at once."""
 
 import argparse
+import errno
+import os
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__, signals
@@ -116,6 +119,9 @@ class Parser(argparse.ArgumentParser):
             if len(places) > 1 and isinstance(action, argparse._StoreAction):
                 several = f"give all of them after one {name}" if action.nargs == "+" else "it takes one value"
                 yield f"{name}: is given {len(places)} times; {several}"
+            for path in dict.fromkeys(path for paths in places for path in paths):
+                if _is_loop(path):
+                    yield f"{name} {path}: {os.strerror(errno.ELOOP)}; a symbolic link leads to itself"
 
     def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
         """What is wrong with the arguments that no option took, a line each."""
@@ -161,6 +167,17 @@ class _HelpAll(argparse.Action):
         assert isinstance(parser, Parser)
         say(parser.format_full_help())
         parser.exit()
+
+
+def _is_loop(path: str) -> bool:
+    """Whether symbolic links lead from the path to itself, so that nothing can be asked about it."""
+    try:
+        Path(path).stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    except ValueError:  # a zero byte: opening it will give the reason
+        pass
+    return False
 
 
 def say(text: str) -> None:
