@@ -18,6 +18,7 @@ from nmt.cli.options import (
     add_computing_options,
     add_model_option,
     add_search_options,
+    add_sentence_option,
     add_unknown_word_options,
     search_keys,
     translation_options,
@@ -104,6 +105,7 @@ def parser() -> Parser:
     )
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)
+    add_sentence_option(translation, "lines stay whole, with a warning about several sentences")
     add_unknown_word_options(translation)
     add_alignment_step_option(translation)
     add_computing_options(translation, precision=True, shortlist=True)
@@ -214,7 +216,7 @@ def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate
     if options.report == STANDARD:
         problems.append("--report -: standard output has the scores; give a file")
     others = ("replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output", "device")
-    translating = dict.fromkeys((*search_keys(), *others, "alignment_step"), ("model",))
+    translating = dict.fromkeys((*search_keys(), *others, "alignment_step", "split_sentences"), ("model",))
     needed = {**translating, "source": ("model", "report"), "training_text": ("report",)}
     return problems + without_effect(vars(options), needed, {"model": has_models})
 

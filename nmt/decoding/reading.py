@@ -17,6 +17,7 @@ from nmt.data.words import Span
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
+from nmt.decoding.text.languages import NAMES
 from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
@@ -48,9 +49,14 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
             "split_sentences='en'"
         )
     try:
-        return checked_language(name)
+        code = checked_language(name)
     except UserError as error:
         raise UserError(f"the model's data.source_language: {error}" if split is True else str(error)) from None
+    if code not in NAMES:
+        rules = "those of a related one if sentencex has any, else those of English"
+        told = f"`split_sentences`: {name!r} is no language that is known here; the rules are {rules}"
+        warnings.warn(told, InputWarning, stacklevel=1)  # at one place, so that it is said once
+    return code
 
 
 def usual_sentences(language: str | None, *, name: str = "the model") -> str | bool:

@@ -1,10 +1,11 @@
-"""nmt-translate --split-sentences: in one piece and in chunks, and what is said about mistakes."""
+"""--split-sentences of nmt-translate and nmt-eval: in one piece and in chunks, and what is said about mistakes."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
+from nmt.cli.evaluate import main as evaluate
 from nmt.cli.translate import main
 from nmt.models.model_file import load_model, save_model
 from tests.random_model import save_random_model
@@ -74,6 +75,25 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
         assert "the model's data.source_language: 'Martian' is no code" in capsys.readouterr().err
         assert not list(source.parent.glob("*.chunks-*"))
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
+
+
+def test_a_code_without_a_name_says_once_what_rules_are_used(model, source, expected, capsys) -> None:
+    for options in ((), ("--chunk-lines", 2)):
+        assert translated(model, source, "--split-sentences", "deu-DE", *options) == expected
+        told = "--split-sentences: 'deu-DE' is no language that is known here; the rules are those of a related one"
+        assert capsys.readouterr().err.count(told) == 1
+
+
+def test_what_is_evaluated_is_cut_alike(model, source, expected, capsys) -> None:
+    output = source.with_name("evaluated")
+    arguments = ["--model", model, "--source", source, "--reference", source, "--output", output]
+    assert evaluate([*map(str, arguments)]) == 0
+    assert "warning: 4 of 7 lines have several sentences" in (said := capsys.readouterr().err)
+    assert "; --split-sentences translates" in said
+    assert evaluate([*map(str, arguments), "--split-sentences"]) == 0
+    assert output.read_text(encoding="utf-8").split("\n")[:-1] == expected
+    assert evaluate(["--hypotheses", str(source), "--reference", str(source), "--split-sentences", "en"]) == 2
+    assert "--split-sentences has an effect only with --model" in capsys.readouterr().err
 
 
 def test_other_encodings_are_warned_of_as_well(model, source, capsys) -> None:
