@@ -5,6 +5,7 @@
 
 import argparse
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
 from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
 from nmt.devices import PRECISIONS
-from nmt.errors import refuse
+from nmt.errors import UserError, refuse
 
 MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
@@ -121,12 +122,13 @@ def files_read(options: Options) -> dict[str, Sequence[Path]]:
     return files
 
 
-def read_shard(text: str) -> Shard:
-    """Which shard to translate, as the type of an option."""
+def read_shard(text: str | None) -> Shard | None:
+    """Which shard to translate; None: all of the text. Raises UserError."""
+    if text is None:
+        return None
     match = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
     number, of = map(int, match.groups()) if match else (0, 0)
     if 1 <= number <= of <= MOST_SHARDS:
         return Shard(number, of)
-    raise argparse.ArgumentTypeError(
-        f"allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted from 1"
-    )
+    allowed = f"allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted from 1"
+    raise UserError(f"--shard {shlex.quote(text)}: {allowed}")

@@ -139,12 +139,6 @@ def parser() -> Parser:
     return made
 
 
-def _shard(text: str) -> object:
-    from nmt.cli.cutting import read_shard  # only here, as it takes long
-
-    return read_shard(text)
-
-
 def _add_parts_options(group: argparse._ActionsContainer) -> None:
     """Add the options for translating in chunks, also by several commands."""
     group.add_argument(
@@ -163,7 +157,6 @@ def _add_parts_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--shard",
-        type=_shard,
         metavar="I/N",
         help="translate every N-th chunk of the input from the I-th on, counted from 1, without knowing of the others, "
         "and keep them in a folder beside OUTPUT, which all shards share or which is then copied together",

@@ -144,7 +144,7 @@ def _job(request: Request, translator: Translator) -> Job:
     chunks = Chunks(
         request.command.output, Description(facts, list(request.files), sizes or [0])
     )  # an empty text has one, too
-    return Job(chunks, request.files, states, request.command.shard)
+    return Job(chunks, request.files, states, request.shard)
 
 
 @enough_memory(MEMORY)

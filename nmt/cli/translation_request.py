@@ -14,13 +14,14 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.cutting import MAIN, is_cut
+from nmt.cli.cutting import MAIN, is_cut, read_shard
 from nmt.cli.models import Models, languages_of, read_models
 from nmt.cli.options import missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
+from nmt.decoding.chunks import Shard
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.text.sentences import checked_language
@@ -45,6 +46,7 @@ class Request:
     lines: int | None  # of the source, if they can be counted
     alignments: AlignmentOutputs
     is_cut: bool  # into chunks
+    shard: Shard | None  # None: all chunks
     command: argparse.Namespace  # what else it was given
 
     @property
@@ -72,7 +74,9 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     lines = None if is_whole else _counted_lines(options, source, problems)
     if is_whole and source is not None and (missing_file := nothing_at(source)):
         problems.append(missing_file)
-    in_chunks = is_cut(vars(options), problems, processes=processes.size)
+    in_chunks, shard = is_cut(vars(options), problems, processes=processes.size), None
+    with collected(problems):
+        shard = read_shard(options.shard)
     refuse(problems)
     first_lines = islice(read_lines(source), _FIRST_LINES) if source is not None and lines else ()
     if options.format is None and (likely := likely_format(first_lines)) != "text":  # which may not be meant
@@ -88,6 +92,7 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
         lines=lines,
         alignments=alignments,
         is_cut=in_chunks,
+        shard=shard,
         command=options,
     )
 
