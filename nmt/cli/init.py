@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli.common import run
 from nmt.cli.options import missing, unequal_counts, without_effect
+from nmt.cli.outputs import write_text
 from nmt.cli.parser import Parser, say
 from nmt.errors import collected, nothing_at, refuse
 
@@ -78,9 +79,10 @@ def _init(options: argparse.Namespace) -> None:
     say("".join(f"{line}\n" for line in report if not line.startswith(" ")))
     say(f"report: {options.output / REPORT}\nnext: {training}\n")
     say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
-    tried = [*_tried(options.output / CONFIGURATION)]
-    with open(options.output / REPORT, "a", encoding="utf-8", newline="\n") as file:
-        file.write("".join(f"{line}\n" for line in ("", "nmt-train --dry-run says:", *tried)))
+    tried = ["", "nmt-train --dry-run says:"]
+    with collected(tried):  # such as too little memory: the folder is whole, and its configuration may be changed
+        tried.extend(_tried(options.output / CONFIGURATION))
+    write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
     say(f"{tried[-1]}\n")
 
 

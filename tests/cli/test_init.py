@@ -4,13 +4,14 @@ import gzip
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from nmt.cli.init import main
-from nmt.config import load_config
+from nmt.config import read_config
+from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES
 from tests.conftest import ROOT
 
@@ -80,7 +81,7 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     ]
     assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
     assert leaks(tmp_path) == 0
-    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
     assert (config.name, config.data.source_language, config.data.target_language) == ("made", "en", "de")
     assert config.data.train[0].source == tmp_path / "made" / "train.en"
     assert config.data.valid.target == tmp_path / "made" / "valid.de"
@@ -96,6 +97,24 @@ def test_the_time_is_that_of_a_dry_run(tmp_path: Path, monkeypatch: pytest.Monke
     *_, line = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8").splitlines()
     assert line.startswith("time, without validation: about ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+
+
+def test_a_trial_that_fails_leaves_the_folder_whole(
+    init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has too little memory changes the configuration, or trains elsewhere."""
+
+    def fails(request: object, log: object) -> Iterator[str]:
+        yield "parameters: 7"
+        raise UserError("not enough memory")
+
+    monkeypatch.setattr("nmt.experiment.training.dry_run", fails)
+    code, out, error = init(*write_files(tmp_path, sentences(400)))
+    assert (code, out.splitlines()[-1], error) == (0, "not enough memory", "")
+    report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
+    assert report.startswith(out.splitlines()[0])
+    assert report.endswith("\n\nnmt-train --dry-run says:\nparameters: 7\nnot enough memory\n")
+    assert len([*(tmp_path / "made").iterdir()]) == 8
 
 
 @pytest.mark.parametrize(
@@ -136,7 +155,7 @@ def test_single_words_are_learned_by_characters(init: Init, tmp_path: Path) -> N
     code, out, _ = init(*write_files(tmp_path, words), languages=("de", "de"))
     assert (code, "the lines are words, not sentences: the model reads and writes characters\n" in out) == (0, True)
     assert len(part(tmp_path, "train", ("source", "target"))) == 200  # identical sides are usual there
-    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
     assert (config.subwords.type, config.training.validation.tokenize) == ("char", "char")
 
 
@@ -144,7 +163,7 @@ def test_characters_with_spaces_between_them(init: Init, tmp_path: Path) -> None
     letters = [(source.replace(" ", "")[:9], target.replace(" ", "")[:9]) for source, target in sentences(300)]
     words = [(f"{' '.join(source)} case=DAT", " ".join(target)) for source, target in letters]
     assert init(*write_files(tmp_path, words))[0] == 0
-    config = load_config(tmp_path / "made" / "my.yaml", families=FAMILIES)
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
     assert (config.subwords.type, config.training.validation.tokenize) == ("word", "none")
 
 
