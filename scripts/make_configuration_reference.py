@@ -54,11 +54,11 @@ decoding:
   beam_size: 5
 ```
 
-Any key can be changed from the command line:
+Any keys can be changed from the command line, several after one `--set`:
 
 ```bash
-nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
-    --set data.train.0.source=other.en
+nmt-train --config my.yaml --set model.decoder.hidden_size=512 'training.schedule={name: plateau, patience: 1}' \\
+    data.train.0.source=other.en
 ```
 
 **Mistakes** are reported before any work begins, with the nearest name. What other toolkits call a key (`lr`, `epochs`,

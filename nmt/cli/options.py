@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 
 END_LINKS: Final = "last"  # unless told otherwise
 ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config.schema.EnsembleName`
-SAMPLING = ("temperature", "top_k", "top_p", "seed")  # the keys of SamplingConfig
 _VALUES = ("n_best", "diversity", "alignment_step", "end_links", "split_sentences")  # more of TranslationOptions
-_NEEDED = {  # options of a translation, and those without which they have no effect
-    **dict.fromkeys(SAMPLING, ("sample",)),
-    "dictionary": ("replace_unknown",),
-    "glossary_case": ("glossary",),
-}
+_NEEDED = {"dictionary": ("replace_unknown",), "glossary_case": ("glossary",)}  # without which they have no effect
 OTHER_NAMES = {"sampling": "sample", "forbidden": "forbid"}  # here
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
@@ -112,9 +107,9 @@ def _add_keys(group: argparse._ActionsContainer, section: str, *, begin: str = "
         )
 
 
-def search_keys() -> list[str]:
-    """The names under which argparse keeps the options of the search: beam_size, …"""
-    return list(_sections()["DecodingConfig"]["properties"])
+def search_keys(section: str = "DecodingConfig") -> list[str]:
+    """The names under which argparse keeps the options of the search, or those of sampling: beam_size, …"""
+    return list(_sections()[section]["properties"])
 
 
 @cache
@@ -310,7 +305,7 @@ def without_effect(
 def translation_names() -> list[str]:
     """The names of the options of a translation, here and in `TranslationOptions`."""
     others = ("replace_unknown", "glossary", "constraints", "alignments", *OTHER_NAMES)
-    return [*search_keys(), *_VALUES, *SAMPLING, *others]
+    return [*search_keys(), *_VALUES, *search_keys("SamplingConfig"), *others]
 
 
 def translation_options(
@@ -328,7 +323,8 @@ def translation_options(
 
 def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """What was given of the options of a translation, as keywords of `TranslationOptions`, which checks them."""
-    problems += without_effect(options, _NEEDED)
+    drawing = search_keys("SamplingConfig")
+    problems += without_effect(options, {**dict.fromkeys(drawing, ("sample",)), **_NEEDED})
     texts = {name: options.get(name) for name in (*search_keys(), *_VALUES)}
     values: dict[str, Any] = {name: _value(text) for name, text in texts.items() if text is not None}
     if (split := values.get("split_sentences")) not in (None, False):
@@ -337,7 +333,7 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         with collected(problems):
             checked_language("en" if split is True else split)
     if options.get("sample"):
-        values["sampling"] = {name: _value(options[name]) for name in SAMPLING if options.get(name) is not None}
+        values["sampling"] = {name: _value(options[name]) for name in drawing if options.get(name) is not None}
     if options.get("forbid") is not None:
         values["forbidden"] = read_whole("--forbid", options["forbid"], filled_lines, problems)
     if options.get("replace_unknown"):

@@ -46,11 +46,12 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--set",
-        action="append",
+        nargs="+",
+        action="extend",
         default=[],
         metavar="KEY=VALUE",
         dest="overrides",
-        help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
+        help="set keys of the configuration, such as name=larger model.decoder.hidden_size=512",
     )
     made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
     made.add_argument(

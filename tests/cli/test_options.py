@@ -77,6 +77,12 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
     assert searched() == {}
 
 
+def test_several_keys_are_set_by_one_option_or_by_several() -> None:
+    options = train.parser().parse_args(["--set", "name=a", "seed=2", "--resume", "--set", "model={}"])
+    assert (options.overrides, options.resume) == (["name=a", "seed=2", "model={}"], True)
+    assert train.parser().parse_args([]).overrides == []
+
+
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
