@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.attention_rows import Row
-from nmt.config import Config, load_config
+from nmt.config import Config, read_config
 from nmt.data.corpus import digests, read_lines
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
@@ -57,7 +57,7 @@ class Task(NamedTuple):
 
     def configuration(self, row: Row | None = None) -> Config:
         """That of the recipe, or of a row trained by it."""
-        return load_config(self.config, self.sets(row))
+        return read_config(self.config, self.sets(row)).config
 
     @property
     def tokenize(self) -> str:

@@ -5,11 +5,12 @@ and watches their memory stays small itself.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.config import Check, Config, load_config
+from nmt.config import Config, Problem, read_config
+from nmt.config.contradictions import contradictions
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "configs" / "multi30k_en_de_luong.yaml"
@@ -48,9 +49,11 @@ class Task(NamedTuple):
         computing = [f"training.precision={self.precision}", f"training.kernels={self.kernels}"]
         return [*VARIANTS[self.variant], *computing, *self.overrides]
 
-    def load(self, checks: Sequence[Check] = ()) -> Config:
+    def load(self, checks: Sequence[Callable[[Config], list[Problem]]] = ()) -> Config:
         """The configuration. Raises UserError for every mistake in it."""
-        return load_config(self.config, self.sets, checks)
+        config, sources = read_config(self.config, self.sets)
+        sources.refuse([problem for check in (contradictions, *checks) for problem in check(config)])
+        return config
 
     @property
     def arguments(self) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from nmt.config import Config
     from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,6 +103,17 @@ def data_section(corpus: Path) -> dict[str, Any]:
         {"source": str(corpus / f"{name}.en"), "target": str(corpus / f"{name}.de")} for name in ("train", "valid")
     )
     return {"source_language": "en", "target_language": "de", "train": [train], "valid": valid}
+
+
+def checked_config(path: Path, settings: Iterable[str] = ()) -> "Config":
+    """The configuration in a file, whose keys and names of a model go together. Raises UserError if they do not."""
+    from nmt.config import read_config
+    from nmt.config.contradictions import contradictions
+    from nmt.models.combinations import FAMILIES, model_problems
+
+    config, sources = read_config(path, [*settings], families=FAMILIES)
+    sources.refuse([*contradictions(config), *model_problems(config)])
+    return config
 
 
 def written_ids(pairs: Iterable[tuple[str, str]], folder: Path, **options: Any) -> "PairedIds":

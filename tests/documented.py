@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.models.model_file import load_model, save_model
 from tests.conftest import ROOT
 
@@ -158,7 +158,7 @@ def lay_out(folder: Path) -> None:
     new = mine.replace("my_first_model", "new").replace("max_updates: 30000", "max_updates: 100")
     new = re.sub(r"^(subwords|model):.*\n((  .*)?\n)*", "", new, flags=re.MULTILINE)  # to fine-tune: another model's
     (folder / "new.yaml").write_text(new, encoding="utf-8")
-    size = load_config(folder / "my.yaml").model.embedding_size
+    size = read_config(folder / "my.yaml").config.model.embedding_size
     for side in ("en", "de"):
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
         _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])

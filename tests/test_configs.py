@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.train import main
-from nmt.config import dump_config, load_config, parse_config
+from nmt.config import dump_config, parse_config, read_config
 from nmt.config.schema import ModelConfig
-from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.seq2seq import weight_shapes
 from nmt.training import dry_run
+from tests.conftest import checked_config
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
@@ -70,7 +70,7 @@ def header(path: Path) -> str:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_config_loads(path: Path) -> None:
     """Typed, without unknown keys, contradictions or options without effect; the corpus in data/ may be missing."""
-    config = load_config(path, checks=[model_problems], families=FAMILIES)
+    config = checked_config(path)
     assert config.name == path.stem, "the run folder is named after the configuration file"
     assert parse_config(dump_config(config)) == config
     files = [file for pair in (*config.data.train, config.data.valid) for file in (pair.source, pair.target)]
@@ -103,15 +103,15 @@ OVERRIDES = [(path, values) for path in CONFIGS for values in settings_in(header
 @pytest.mark.parametrize(("path", "values"), OVERRIDES, ids=lambda value: getattr(value, "name", "set"))
 def test_what_a_header_says_to_set_is_accepted(path: Path, values: list[str]) -> None:
     """The other members of a family, and published vocabularies in the place of those from the corpus."""
-    config = load_config(path, values, checks=[model_problems], families=FAMILIES)
-    assert config != load_config(path)
+    config = checked_config(path, values)
+    assert config != read_config(path).config
 
 
 def test_the_family_of_bahdanau() -> None:
     """RNNsearch and RNNencdec, from sentences of up to 50 and up to 30 words."""
     path = PATHS["bahdanau2014_wmt14_en_fr"]
     lines = [values for values in settings_in(header(path)) if values[0].startswith("name=")]
-    family = {config.name: config for config in (load_config(path, values) for values in lines)}
+    family = {config.name: config for config in (read_config(path, values).config for values in lines)}
     assert {
         name: (
             config.data.max_length,
@@ -132,13 +132,13 @@ def test_the_family_of_bahdanau() -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers(name: str) -> None:
     values = re.split(r"\s(?=[a-z_]+\.)", NUMBERS[name])
-    assert dump_config(load_config(PATHS[name], values)) == dump_config(load_config(PATHS[name]))
+    assert dump_config(read_config(PATHS[name], values).config) == dump_config(read_config(PATHS[name]).config)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name: str) -> None:
     """Of the modules, whatever the vocabularies."""
-    shapes = weight_shapes(load_config(PATHS[name]).model, source_size=5, target_size=5)
+    shapes = weight_shapes(read_config(PATHS[name]).config.model, source_size=5, target_size=5)
     counts = dict.fromkeys(PARAMETERS[name], 0)
     for weight, shape in shapes.items():
         module = weight.partition(".")[0]
@@ -196,7 +196,7 @@ def test_dry_run(
         f"data.cache_folder={corpus / 'cache'}",
         "training.batch_size=4",
         "training.vocabulary=null",  # there is no model to start from
-        *smaller((config := load_config(path)).model),
+        *smaller((config := read_config(path).config).model),
     ]
     if config.subwords.model is not None:
         changes.append("subwords.model=null")  # made for another corpus

@@ -1,20 +1,12 @@
 """Typed configuration: the schema, strict loading with one report of every mistake, overrides and the JSON schema."""
 
 from nmt.config.allowed import json_schema
-from nmt.config.loading import (
-    Check,
-    Loaded,
-    dump_config,
-    load_config,
-    parse_config,
-    read_config,
-)
+from nmt.config.loading import Loaded, dump_config, parse_config, read_config
 from nmt.config.problems import Problem
 from nmt.config.resuming import Continuation, continuation, differences, with_length
 from nmt.config.schema import Config, ModelConfig
 
 __all__ = [
-    "Check",
     "Config",
     "Continuation",
     "Loaded",
@@ -24,7 +16,6 @@ __all__ = [
     "differences",
     "dump_config",
     "json_schema",
-    "load_config",
     "parse_config",
     "read_config",
     "with_length",

@@ -5,13 +5,12 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from nmt.config.allowed import NO_FAMILIES, Families, dotted
-from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
@@ -19,8 +18,6 @@ from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError, nearest, nothing_at, refuse
 from nmt.examples import examples
-
-Check = Callable[[Config], Iterable[Problem]]
 
 
 class _Sources(NamedTuple):
@@ -88,18 +85,6 @@ def read_config(
         raise UserError(*_first([*sources.messages(config), *sources.repeated(), *problems]))
     refuse(_first([*sources.repeated(), *problems]))
     return Loaded(config, sources)
-
-
-def load_config(
-    path: Path, overrides: Sequence[str] = (), checks: Sequence[Check] = (), *, families: Families = NO_FAMILIES
-) -> Config:
-    """Read a configuration file as `read_config` does, and compare its keys with each other, here and by the `checks`.
-
-    Raises UserError with every mistake.
-    """
-    config, sources = read_config(path, overrides, families=families)
-    sources.refuse([problem for check in (contradictions, *checks) for problem in check(config)])
-    return config
 
 
 def parse_config(text: str, families: Families = NO_FAMILIES) -> Config:

@@ -28,7 +28,7 @@ FAMILIES: Families = {
     "decoder": DECODERS,
     "initial state": INITIAL_STATES,
 }
-"""The names that a configuration may give, by the families of its schema; to be passed to `load_config`."""
+"""The names that a configuration may give, by the families of its schema; to be passed to `read_config`."""
 
 
 Members = Mapping[str, type[nn.Module]]
@@ -41,7 +41,7 @@ def options(member: type[nn.Module]) -> frozenset[str]:
 
 
 def model_problems(config: Config) -> list[Problem]:
-    """Which parts of `config.model`, whose names are all in FAMILIES, do not go together; for `load_config`."""
+    """Which parts of `config.model`, whose names are all in FAMILIES, do not go together."""
     model = config.model
     problems: list[Problem] = []
     _options(model.attention, "model.attention", "score", SCORES, problems)

@@ -5,11 +5,11 @@ import pytest
 from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_rows import ORDERS, ROWS, concordance
 from benchmarks.attention_tasks import Task
-from nmt.config import differences, load_config
-from nmt.models.combinations import FAMILIES, model_problems
+from nmt.config import differences, read_config
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from tests.conftest import checked_config
 
 OWN_KEYS = {
     *("model.attention.score", "model.attention.scope", "model.attention.position_logit"),
@@ -38,9 +38,9 @@ def test_the_published_orders() -> None:
 
 @pytest.mark.parametrize("task", RECIPES["short"].tasks, ids=lambda task: task.name)
 def test_rows_differ_in_their_attention_alone(task: Task) -> None:
-    base = load_config(task.config)
+    base = read_config(task.config).config
     for row in ROWS.values():
-        config = load_config(task.config, task.sets(row), checks=[model_problems], families=FAMILIES)
+        config = checked_config(task.config, task.sets(row))
         assert {line.partition(":")[0] for line in differences(base, config)} <= OWN_KEYS, row.name
         assert config.model.decoder.input_feeding == row.input_feeding
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cache_start
-from nmt.config import load_config
+from nmt.config import read_config
 from tests.benchmarks.conftest import PAIRS
 
 
 def test_the_line(
     tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = load_config(tiny_config, [])
+    config = read_config(tiny_config, []).config
     asked: list[int] = []
 
     def make_corpus(folder: Path, pairs: int, captions: Path | None) -> object:

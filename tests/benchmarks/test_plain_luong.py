@@ -29,7 +29,7 @@ from benchmarks.plain_luong import (
     loss_of,
     rate,
 )
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import batch_loss
@@ -69,7 +69,7 @@ def test_loss_and_gradients_of_our_model(score: str, input_feeding: bool) -> Non
     plain.drop.p = 0.0
     changes = [f"model.attention.score={score}", f"model.decoder.input_feeding={str(input_feeding).lower()}"]
     changes += ["model.encoder.dropout=0", "model.decoder.dropout=0"]
-    model = build_model(load_config(RECIPE, changes).model, source_size=PIECES, target_size=PIECES).double()
+    model = build_model(read_config(RECIPE, changes).config.model, source_size=PIECES, target_size=PIECES).double()
     model.load_state_dict(by_our_names(plain, plain.state_dict()))
     sources, targets = ([torch.randint(UNKNOWN, PIECES, (n,)) for n in lengths] for lengths in ((3, 11, 7), (5, 2, 13)))
 
@@ -110,7 +110,7 @@ def test_the_recipe() -> None:
     assert training["label_smoothing"] == SMOOTHING
     assert (training["batch_size"], training["gradient_clip_norm"]) == (BATCH, LONGEST_GRADIENT)
     assert (training["batch_by"], training["max_epochs"]) == ("sentences", EPOCHS)
-    assert load_config(RECIPE).training.normalize_by == "tokens"  # the loss is a mean over the pieces
+    assert read_config(RECIPE).config.training.normalize_by == "tokens"  # the loss is a mean over the pieces
     assert recipe["model"]["initialization"] == {"name": "uniform", "range": START}
     assert recipe["model"]["encoder"]["dropout"] == recipe["model"]["decoder"]["dropout"] == DROPOUT
     assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}

@@ -14,7 +14,7 @@ from benchmarks.reference_task import Task
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
 from benchmarks.train_speed import multiplied
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.models.seq2seq import build_model
 from tests.conftest import ROOT
 
@@ -161,7 +161,7 @@ def test_a_beam_is_that_of_a_model(measured: Measure, monkeypatch: pytest.Monkey
 def test_embeddings_are_multiplied_with_where_they_are_the_output_layer(tiny_config: Path) -> None:
     for tied, looked_up in (("none", 2), ("target", 1), ("all", 0)):
         sets = [f"model.tie_embeddings={tied}", "model.decoder.output_size=5"]
-        model = build_model(load_config(tiny_config, sets).model, source_size=20, target_size=20)
+        model = build_model(read_config(tiny_config, sets).config.model, source_size=20, target_size=20)
         read = 20 * model.source_embedding.embedding_dim * looked_up
         assert multiplied(model) == sum(parameter.numel() for parameter in model.parameters()) - read
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.examples import data, description, examples
 from tests.conftest import ROOT, make_synthetic_corpus
 
@@ -54,7 +54,7 @@ def test_an_example_reads_and_writes_in_the_current_folder(elsewhere: Path, capf
     sizes = [f"model.{key}=8" for key in ("embedding_size", "encoder.hidden_size", "decoder.hidden_size")]
     changes = [part for value in ("training.max_updates=1", "subwords.size=100", *sizes) for part in ("--set", value)]
     assert train.main(["--config", "demo", *changes, "--device", "cpu"]) == 0
-    config = load_config(elsewhere / "runs" / "demo" / "config.yaml")
+    config = read_config(elsewhere / "runs" / "demo" / "config.yaml").config
     assert config.data.train[0].source == elsewhere / "data" / "synthetic" / "train.en"
     assert (elsewhere / "runs" / "demo" / "best.safetensors").is_file()
     assert sorted(path.name for path in elsewhere.iterdir()) == ["data", "runs"]

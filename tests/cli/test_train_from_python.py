@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import nmt
-from nmt.config import Config, load_config
+from nmt.config import Config, read_config
 from nmt.experiment import validation
 from nmt.models.model_file import load_model
 from nmt.training.corpus_loss import corpus_loss
@@ -33,7 +33,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Trai
 
 
 def config_of(folder: Path) -> Config:
-    return load_config(folder / "config.yaml")
+    return read_config(folder / "config.yaml").config
 
 
 def assert_same_run(one: Path, other: Path) -> None:

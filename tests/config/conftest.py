@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, load_config
-from nmt.config.loading import Check
+from nmt.config import Config, Problem, read_config
+from nmt.config.contradictions import contradictions
 from nmt.errors import UserError
 
 REST = {
@@ -23,6 +23,7 @@ REST = {
 
 
 FAMILIES = {"cell": ["gru", "lstm"]}
+Check = Callable[[Config], list[Problem]]
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def load(tmp_path: Path) -> Callable[..., Config]:
         rest = [text for key, text in REST.items() if not any(line.startswith(key) for line in snippet.splitlines())]
         path = tmp_path / "my.yaml"
         path.write_text(snippet.rstrip("\n") + "\n" + "".join(rest), encoding="utf-8")
-        return load_config(path, overrides, checks, families=FAMILIES)
+        config, sources = read_config(path, overrides, families=FAMILIES)
+        sources.refuse([problem for check in (contradictions, *checks) for problem in check(config)])
+        return config
 
     return load
 

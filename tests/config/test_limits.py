@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, load_config
+from nmt.config import Config, read_config
 from nmt.config.yaml_text import DEEPEST, LONGEST_TEXT, MOST_VALUES, YamlError, read_yaml
 from nmt.errors import UserError
 
@@ -44,7 +44,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end(name: str, tmp_path: Path)
         with path.open("wb") as file:
             file.truncate(1 << 40)
     with pytest.raises(UserError, match=r"over 262,144 bytes, too large for a configuration"):
-        load_config(path)
+        read_config(path)
 
 
 @pytest.mark.parametrize(

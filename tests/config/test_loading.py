@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, Problem, load_config
+from nmt.config import Config, Problem, read_config
 from nmt.config.problems import unknown_choice
 from nmt.errors import UserError
 
@@ -226,7 +226,7 @@ def test_files_that_hold_no_configuration(tmp_path: Path, content: bytes, expect
     path = tmp_path / "my.yaml"
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
-        load_config(path)
+        read_config(path)
     (message,) = error.value.messages
     assert message.startswith(str(path))
     assert expected in message
@@ -243,15 +243,15 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise PermissionError(13, "Permission denied", str(path))
 
     with pytest.raises(UserError, match=r"dmo.yaml: no such configuration file; nearest: .*demo.yaml;"):
-        load_config(tmp_path / "dmo.yaml")
+        read_config(tmp_path / "dmo.yaml")
     with pytest.raises(
         UserError, match=r"away/x.yaml: no such configuration file; .*; nmt-train --list-configs lists examples$"
     ):
-        load_config(tmp_path / "away" / "x.yaml")
+        read_config(tmp_path / "away" / "x.yaml")
     with pytest.raises(UserError, match=r": is a folder; give a file, such as .*/config\.yaml$"):
-        load_config(tmp_path)
+        read_config(tmp_path)
     with pytest.raises(UserError, match=r"cannot be read: embedded null byte"):
-        load_config(tmp_path / "a\0b.yaml")
+        read_config(tmp_path / "a\0b.yaml")
     monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(UserError, match=r"demo.yaml: cannot be read: Permission denied"):
-        load_config(tmp_path / "demo.yaml")
+        read_config(tmp_path / "demo.yaml")

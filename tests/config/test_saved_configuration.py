@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, continuation, differences, dump_config, load_config, parse_config
+from nmt.config import Config, continuation, differences, dump_config, parse_config, read_config
 from nmt.config.yaml_text import read_yaml
 from nmt.errors import UserError
 
@@ -44,7 +44,7 @@ def test_what_is_saved_reads_back_equal(load: Load, tmp_path: Path, snippet: str
     folder = tmp_path / "another" / "folder"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    assert load_config(folder / "config.yaml") == config, (
+    assert read_config(folder / "config.yaml").config == config, (
         "every key spelt out, no path relative, nothing to complain of"
     )
 

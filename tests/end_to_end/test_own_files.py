@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from nmt.cli.init import main
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.models.combinations import FAMILIES
 
 Pairs = list[tuple[str, str]]
@@ -83,5 +83,5 @@ def test_no_sentence_is_in_two_parts(
         texts.append(
             {path.name: path.read_bytes() for path in made.iterdir() if path.name not in ("my.yaml", "report.txt")}
         )
-        assert load_config(made / "my.yaml", families=FAMILIES).subwords.type == pieces
+        assert read_config(made / "my.yaml", families=FAMILIES).config.subwords.type == pieces
     assert all(text == texts[0] for text in texts)

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from nmt.cli.align import main as align
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
-from nmt.config import dump_config, load_config, parse_config
+from nmt.config import dump_config, parse_config, read_config
 from nmt.config.schema import SubwordSampling
 from nmt.config.yaml_text import write_yaml
 from nmt.data.corpus import check_corpora, read_lines, read_pairs
@@ -31,11 +31,11 @@ from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.text.glossary import read_dictionary
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
-from nmt.models.combinations import FAMILIES, model_problems
 from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
 from nmt.training.starting_weights import load_origin
 from nmt.training.states import read_state
+from tests.conftest import checked_config
 from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora
 from tests.fuzz.worker import Broken, OneCase
 from tests.random_model import SENTENCES
@@ -84,7 +84,7 @@ def prepare_set(folder: Path) -> OneCase:
 
 
 def _load(path: Path, overrides: Sequence[str]) -> None:
-    config = load_config(path, overrides, [model_problems], families=FAMILIES)
+    config = checked_config(path, overrides)
     again = dump_config(config)
     if dump_config(parse_config(again)) != again:
         raise Broken("a configuration that was accepted is not what is read back")
@@ -204,7 +204,7 @@ def prepare_cache(folder: Path) -> OneCase:
     """A file of the data cache: whatever it holds, the training gets the words of the corpus."""
     write_corpora(folder)
     (folder / "config.yaml").write_text(write_yaml(configuration(folder)))
-    config = load_config(folder / "config.yaml")
+    config = read_config(folder / "config.yaml").config
     cache, kept = folder / "cache", folder / "kept"
 
     def ids() -> list[Any]:

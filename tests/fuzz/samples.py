@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
-from nmt.config import load_config
+from nmt.config import read_config
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.config.yaml_text import write_yaml
 from nmt.data.prepare import prepare
@@ -98,7 +98,7 @@ def cache_files() -> Iterator[tuple[str, bytes]]:
         folder = Path(name).resolve()
         write_corpora(folder)
         (folder / "config.yaml").write_text(write_yaml(configuration(folder)))
-        prepare(load_config(folder / "config.yaml"), cache=folder / "cache", log=lambda _: None)
+        prepare(read_config(folder / "config.yaml").config, cache=folder / "cache", log=lambda _: None)
         yield from _files(folder / "cache")
 
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Config, json_schema, load_config
+from nmt.config import Config, json_schema
 from nmt.errors import UserError
 from nmt.models.attention import Attention
-from nmt.models.combinations import FAMILIES, model_problems
+from nmt.models.combinations import FAMILIES
 from nmt.models.decoder import DecoderShape, DecoderState, ReadoutDecoder
 from nmt.models.decoders import DECODERS
 from nmt.models.initialization import Role, Weight
@@ -26,6 +26,7 @@ from nmt.ops.activations import tanh
 from nmt.ops.linear import Linear
 from nmt.ops.steps import StepLinear
 from nmt.symbols import BEGIN
+from tests.conftest import checked_config
 
 FILE = """
 name: toy
@@ -72,7 +73,7 @@ def configuration(folder: Path, decoder: str, initialization: str = "xavier") ->
     (folder / "toy.yaml").write_text(
         f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialization: {{name: {initialization}}}\n"
     )
-    return load_config(folder / "toy.yaml", checks=[model_problems], families=FAMILIES)
+    return checked_config(folder / "toy.yaml")
 
 
 def built(folder: Path, initialization: str = "xavier", decoder: str = "mixing") -> tuple[Config, Seq2Seq, Any]:

@@ -9,11 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.models.attention import Attention
-from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.memory import Past
 from nmt.models.scopes import GlobalScope
 from nmt.models.scores import (
@@ -30,6 +28,7 @@ from nmt.models.scores import (
     Score,
 )
 from nmt.models.seq2seq import Seq2Seq, build_attention
+from tests.conftest import checked_config
 
 LN2, LN3 = math.log(2), math.log(3)
 FIRST = Past(torch.zeros(1, dtype=torch.long))
@@ -231,9 +230,9 @@ def test_a_new_score_touches_one_source_file(
     model_section = f"{{decoder: {{type: {decoder}}}, attention: {{score: toy, scope: {scope}}}}}"
     path.write_text(FILE + f"model: {model_section}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"attention.score.*given 'toy'.*allowed: additive"):
-        load_config(path, checks=[model_problems], families=FAMILIES)
+        checked_config(path)
     monkeypatch.setitem(SCORES, "toy", ToyScore)
-    assert load_config(path, checks=[model_problems], families=FAMILIES).model.attention.score == "toy"
+    assert checked_config(path).model.attention.score == "toy"
     model = make_model(attention={"score": "toy", "scope": scope}, decoder={"type": decoder})
     outputs = model(*batch)
     outputs.vectors.sum().backward()

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from nmt.config import dump_config, json_schema, load_config
+from nmt.config import dump_config, json_schema
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.models.cells import CELLS
-from nmt.models.combinations import FAMILIES, model_problems, start_warnings
+from nmt.models.combinations import FAMILIES, start_warnings
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from tests.conftest import checked_config
 from tests.models.conftest import GLOBAL_ONLY, NEVER
 
 FILE = """
@@ -39,7 +40,7 @@ def refusals(tmp_path: Path) -> Refusals:
         path = tmp_path / "toy.yaml"
         path.write_text(f"{FILE}model: {{{model}}}\n", encoding="utf-8")
         try:
-            load_config(path, checks=[model_problems], families=FAMILIES)
+            checked_config(path)
         except UserError as error:
             return [message.replace(f"{tmp_path}/", "") for message in error.messages]
         return []
@@ -194,10 +195,10 @@ def test_guided_alignment_needs_attention(tmp_path: Path, score: str) -> None:
     model = f"model: {{attention: {{score: {score}}}, encoder: {{bidirectional: false}}}}\n"
     path.write_text(text + model, encoding="utf-8")
     if score == "general":
-        assert load_config(path, checks=[model_problems]).training.guided_alignment is not None
+        assert checked_config(path).training.guided_alignment is not None
         return
     with pytest.raises(UserError, match=f"training.guided_alignment: has no effect with attention.score: {score}"):
-        load_config(path, checks=[model_problems])
+        checked_config(path)
 
 
 # --------------------------------------------------------------------- options without an effect, and all at once
@@ -211,11 +212,11 @@ def test_a_resolved_configuration_loads(tmp_path: Path) -> None:
     """It spells out every option; one that has another value than its default is refused there as well."""
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(FILE, encoding="utf-8")
-    config = load_config(first, checks=[model_problems])
+    config = checked_config(first)
     second.write_text(dump_config(config), encoding="utf-8")
-    assert load_config(second, checks=[model_problems]) == config
+    assert checked_config(second) == config
     with pytest.raises(UserError, match="half_width=9: has no effect with scope: global"):
-        load_config(second, ["model.attention.half_width=9"], checks=[model_problems])
+        checked_config(second, ["model.attention.half_width=9"])
 
 
 def test_input_feeding_without_a_decoder(refusals: Refusals) -> None:
