@@ -16,6 +16,7 @@ from nmt.models.memory import Memory, Past
 from nmt.models.scopes import Scope, Window
 from nmt.models.scores import Score
 from nmt.ops.masks import length_mask, masked_softmax
+from nmt.ops.steps import weighted_sums
 
 
 class Attention(nn.Module):
@@ -59,7 +60,7 @@ class Attention(nn.Module):
             center = scope.center(query, memory.lengths, past.steps)
             distance = torch.arange(memory.values.size(1), device=center.device) - center.unsqueeze(2)
         weights = _weights(score(query, memory.keys, past), scope(distance, real))
-        return weights @ memory.values, weights
+        return weighted_sums(weights, memory.values), weights
 
     def step(self, query: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Tensor, Past]:
         """One step of every hypothesis: context (rows, context_size), weights (rows, source_length), the next past.

@@ -18,7 +18,7 @@ from nmt.models.initialization import Role, Weight
 from nmt.models.memory import Past
 from nmt.ops.activations import TanhScores
 from nmt.ops.linear import ConcatLinear, Linear
-from nmt.ops.steps import StepLinear
+from nmt.ops.steps import StepLinear, inner_products
 
 
 class Score(nn.Module):
@@ -121,7 +121,7 @@ class DotScore(Score):
         super().__init__()
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        return inner_products(query, keys)
 
 
 class ScaledDotScore(DotScore):

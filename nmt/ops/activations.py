@@ -89,7 +89,7 @@ class _TanhScores(torch.autograd.Function):
         values = _sigmoid_of_twice(parts)
         flat = gradient.reshape(-1)
         for_vector = 2.0 * (flat @ values.reshape(-1, values.size(-1))) - flat.sum()
-        for_sum = sigmoid_backward(gradient.unsqueeze(-1) * (4.0 * vector), values)
+        for_sum = values.addcmul_(values, values, value=-1.0).mul_(gradient.unsqueeze(-1)).mul_(4.0 * vector)
         return for_vector, *(for_sum.sum_to_size(part.shape) for part in parts)
 
 

@@ -23,7 +23,8 @@ from nmt.ops.computing import rounded
 
 ROWS = 16  # the rows of a product, where they are more, are filled up to a multiple of this, and
 CHUNK = 256  # longer ones are computed in pieces of this, so that oneDNN meets few shapes
-OUTER_CHUNK = 512  # as are the inner sizes of outer products
+OUTER_CHUNK = 512  # as are the inner sizes of outer products, of which the last are filled up to
+OUTER_ROWS = 128  # a multiple of this
 TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
 COMPARED = 64  # rows, and columns, of each trial at most, from the first to the last
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
@@ -59,10 +60,13 @@ def in_pieces(multiply: Product, rows: Tensor) -> Tensor:
 
 def _filled(multiply: Product, rows: Tensor) -> Tensor:
     count = rows.size(0)
-    missing = -count % ROWS
-    if not missing or count < ROWS:
-        return multiply(rows)
-    return multiply(functional.pad(rows, (0, 0, 0, missing)))[:count]
+    return multiply(rows) if count < ROWS else multiply(_whole(rows, ROWS))[:count]
+
+
+def _whole(rows: Tensor, multiple: int) -> Tensor:
+    """The rows, filled up to a multiple with rows of zeros."""
+    missing = -rows.size(0) % multiple
+    return functional.pad(rows, (0, 0, 0, missing)) if missing else rows
 
 
 def outer_products(left: Tensor, right: Tensor) -> Tensor:
@@ -73,10 +77,7 @@ def outer_products(left: Tensor, right: Tensor) -> Tensor:
     total = left.new_zeros(left.size(1), right.size(1))
     with fast_products():
         for start in range(0, left.size(0), OUTER_CHUNK):
-            missing = max(0, start + OUTER_CHUNK - left.size(0))
-            first, second = (
-                functional.pad(rounded(rows[start : start + OUTER_CHUNK]), (0, 0, 0, missing)) for rows in (left, right)
-            )
+            first, second = (_whole(rounded(rows[start : start + OUTER_CHUNK]), OUTER_ROWS) for rows in (left, right))
             add_product(total, first.t(), second)
     return total
 

@@ -129,8 +129,10 @@ def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int]) -> N
     assert met == expected
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(1, [512]), (512, [512]), (513, [512, 512]), (1024, [512, 512])])
-def test_outer_products_have_one_inner_size(rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("rows", "expected"), [(1, [128]), (300, [384]), (512, [512]), (513, [512, 128]), (1024, [512, 512])]
+)
+def test_outer_products_have_few_inner_sizes(rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     met = []
     monkeypatch.setattr(products, "add_product", lambda total, left, right: met.append(len(right)))
     outer_products(torch.ones(rows, 2), torch.ones(rows, 3))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.ops import steps
 from nmt.ops.products import OUTER_CHUNK, outer_products
-from nmt.ops.steps import Loop, StepLinear, weight_gradients_at_once
+from nmt.ops.steps import Loop, StepLinear, inner_products, weight_gradients_at_once, weighted_sums
 
 ROWS, INPUTS, STATE, STEPS = 3, 2, 5, 7
 
@@ -73,10 +73,47 @@ def test_what_has_been_taken_is_not_kept_any_longer() -> None:
     layer = StepLinear(INPUTS, STATE)
     with weight_gradients_at_once() as loop:
         (outputs,) = loop.outputs(layer(torch.ones(ROWS, INPUTS)))
-        *_, kept = loop.weights_of(layer)
+        _, kept = loop.weights(layer)
     outputs.sum().backward()
     assert layer.weight.grad is not None
     assert kept == []
+
+
+def attended(*, at_once: bool, frozen: bool = False) -> list[Tensor | None]:
+    """The gradients of queries and of a memory (batch, source_length, size) that the steps attend to twice each, by its
+    inner products with the query and by the sum that they weigh, with two queries a sentence."""
+    torch.manual_seed(5)
+    memory = torch.randn(ROWS, 11, STATE, dtype=torch.float64, requires_grad=not frozen)
+    queries = torch.randn(STEPS, ROWS, 2, STATE, dtype=torch.float64, requires_grad=True)
+    with weight_gradients_at_once() if at_once else nullcontext(Loop()) as loop:
+        state, sums = torch.zeros(ROWS, 2, STATE, dtype=torch.float64), []
+        for query in queries:
+            state = weighted_sums(inner_products(query + state, memory).softmax(dim=2), memory)
+            sums.append(state)
+    (outputs,) = loop.outputs(torch.stack(sums))
+    loss = outputs.square().sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    return [memory.grad, queries.grad]
+
+
+def test_the_gradient_of_a_memory_is_that_of_the_plain_twin() -> None:
+    for made, expected in zip(attended(at_once=True), attended(at_once=False), strict=True):
+        torch.testing.assert_close(made, expected, rtol=0, atol=1e-12)
+
+
+def test_the_gradient_of_a_memory_is_formed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    formed = []
+    backward = steps._Memory.backward
+    monkeypatch.setattr(steps._Memory, "backward", lambda ctx, _: formed.append(len(ctx.kept)) or backward(ctx, _))
+    attended(at_once=True)
+    assert formed == [2 * STEPS] * 2  # inner products and sums, in two passes
+
+
+def test_a_frozen_memory_gets_no_gradient_and_queries_still_do() -> None:
+    of_memory, of_queries = attended(at_once=True, frozen=True)
+    assert of_memory is None
+    torch.testing.assert_close(of_queries, attended(at_once=False)[1], rtol=0, atol=1e-12)
 
 
 class Fails(torch.autograd.Function):
