@@ -67,7 +67,7 @@ class _Chunked(torch.autograd.Function):
                     real = slice(here.start - first, here.stop - first)
                     every = _every(chunk, matrix, here, vectors.dtype).exp_().neg_()
                     every.scatter_add_(1, targets[here].unsqueeze(1), every.new_ones(len(every), 1))
-                    of_logits[real] = every.mul_(gradient[here].unsqueeze(1))
+                    torch.mul(every, gradient[here].unsqueeze(1), out=of_logits[real])
                     if of_vectors is not None:
                         whole = of_logits[real.start : real.start + len(chunk)]
                         of_vectors[here] = (whole @ matrix)[: len(every)].to(vectors.dtype)

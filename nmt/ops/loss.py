@@ -31,6 +31,8 @@ from nmt.ops.chunks import chunks_of, groups_of_chunks
 from nmt.ops.computing import fused, rounded
 from nmt.ops.products import add_product, fast_products
 
+_Sums = tuple[Tensor, Tensor]
+
 
 def smoothed_cross_entropy_plain(
     vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
@@ -75,32 +77,32 @@ def r_drop_cross_entropy(
 
 
 def _in_chunks(
-    vectors: Tensor, weight: Tensor, targets: Tensor, sums: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
-) -> tuple[Tensor, Tensor]:
-    """The two sums of all the rows `vectors`; `sums` gives those of some logits and targets, and the gradient."""
+    vectors: Tensor, weight: Tensor, targets: Tensor, sums: Callable[[Tensor, Tensor, Tensor | None], _Sums]
+) -> _Sums:
+    """The two sums of all the rows `vectors`; `sums` gives those of some logits and targets, and writes the gradient
+    of the first where its third argument says, if anywhere."""
     # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.
     wanted_gradients = tuple(torch.is_grad_enabled() and tensor.requires_grad for tensor in (vectors, weight))
     loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, sums, wanted_gradients)
     return loss, nll
 
 
-def _sums_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The two sums over some tokens, and the gradient of the smoothed one with respect to the logits."""
+def _sums_and_gradient(logits: Tensor, targets: Tensor, gradient: Tensor | None, smoothing: float) -> _Sums:
+    """The two sums over some tokens; the gradient of the smoothed one with respect to the logits goes to `gradient`."""
     values, right = logits.log_softmax(dim=1), targets.unsqueeze(1)
     nll = -values.gather(1, right).sum()
     loss = nll
     if smoothing:
         loss = (1.0 - smoothing) * nll - smoothing * values.sum() / logits.size(1)
-    gradient = values.exp_()
-    if smoothing:
-        gradient.sub_(smoothing / logits.size(1))
-    gradient.scatter_add_(1, right, gradient.new_full(right.shape, smoothing - 1.0))
-    return loss, nll, gradient
+    if gradient is not None:
+        values.exp_().scatter_add_(1, right, values.new_full(right.shape, smoothing - 1.0))
+        torch.sub(values, smoothing / logits.size(1), out=gradient)
+    return loss, nll
 
 
 def _r_drop_sums_and_gradient(
-    logits: Tensor, targets: Tensor, smoothing: float, alpha: float
-) -> tuple[Tensor, Tensor, Tensor]:
+    logits: Tensor, targets: Tensor, gradient: Tensor | None, smoothing: float, alpha: float
+) -> _Sums:
     """The same of R-Drop; rows 2i and 2i + 1 of `logits` and `targets` belong to token i.
 
     With r = log p - log q, the logits x of p have, besides half of what cross-entropy gives them, the gradient
@@ -113,17 +115,17 @@ def _r_drop_sums_and_gradient(
     if smoothing:
         loss = (1.0 - smoothing) * nll - smoothing * values.sum() / (2 * logits.size(1))
     ratio = values[0::2] - values[1::2]
-    probabilities, gradient = values.exp_(), torch.empty_like(values)
+    probabilities, result = values.exp_(), torch.empty_like(values)
     first, second = probabilities[0::2], probabilities[1::2]
-    sides = ((first, second, gradient[0::2], share), (second, first, gradient[1::2], -share))
+    sides = ((first, second, result[0::2], share), (second, first, result[1::2], -share))
     for mine, other, of_mine, signed in sides:
         divergence = signed * torch.mul(mine, ratio, out=of_mine).sum(dim=1, keepdim=True)
         loss = loss + divergence.sum()
         torch.add(0.5 + share - divergence, ratio, alpha=signed, out=of_mine).mul_(mine).sub_(other, alpha=share)
-    if smoothing:
-        gradient.sub_(smoothing / (2 * logits.size(1)))
-    gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1.0) / 2))
-    return loss, nll, gradient
+    if gradient is not None:
+        result.scatter_add_(1, right, result.new_full(right.shape, (smoothing - 1.0) / 2))
+        torch.sub(result, smoothing / (2 * logits.size(1)), out=gradient)
+    return loss, nll
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -137,9 +139,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         vectors: Tensor,
         weight: Tensor,
         targets: Tensor,
-        sums: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+        sums: Callable[[Tensor, Tensor, Tensor | None], _Sums],
         wanted_gradients: tuple[bool, bool],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> _Sums:
         matrix, count = rounded(weight), len(vectors)
         vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
         weight_gradient = torch.zeros_like(weight) if wanted_gradients[1] else None
@@ -150,13 +152,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 for chunk, here in chunks_of(rows, first, count):
                     begin, real = here.start - first, here.stop - here.start
                     logits = (chunk @ matrix.t()).to(vectors.dtype)
-                    some_loss, some_nll, for_logits = sums(logits[:real], targets[here])
+                    gradient = None if gradients is None else gradients[begin : begin + len(chunk)]
+                    some_loss, some_nll = sums(
+                        logits[:real], targets[here], None if gradient is None else gradient[:real]
+                    )
                     loss += some_loss
                     nll += some_nll
-                    if gradients is None:
+                    if gradient is None:
                         continue
-                    gradient = gradients[begin : begin + len(chunk)]
-                    gradient[:real] = for_logits
                     gradient[real:] = 0.0
                     if vectors_gradient is not None:
                         vectors_gradient[here] = (gradient @ matrix)[:real]
