@@ -178,8 +178,8 @@ def goes_together(case: Case) -> bool:
     return not any(refused)
 
 
-def pairs_of_values(seed: int = 1) -> list[Case]:
-    """Cases that have every two values of two factors that go together, the pairs with the fewest cases first."""
+def pairs_of_values(seed: int = 14) -> list[Case]:
+    """Cases that have every two values of two factors that go together; of 25 seeds this one has the fewest."""
     draw = random.Random(seed)
     values = [(factor, value) for factor, named in FACTORS.items() for value in named]
     missing = {pair for pair in combinations(values, 2) if pair[0][0] != pair[1][0] and goes_together(dict(pair))}
@@ -204,10 +204,11 @@ def completed(case: Case, draw: random.Random) -> Case | None:
     """A whole case with the values of this one; None if the draw leads nowhere."""
     others = [factor for factor in FACTORS if factor not in case]
     for factor in draw.sample(others, len(others)):
-        possible = [value for value in FACTORS[factor] if goes_together({**case, factor: value})]
-        if not possible:
+        values = draw.sample([*FACTORS[factor]], len(FACTORS[factor]))
+        value = next((value for value in values if goes_together({**case, factor: value})), None)
+        if value is None:
             return None
-        case = {**case, factor: draw.choice(possible)}
+        case = {**case, factor: value}
     return {factor: case[factor] for factor in FACTORS}
 
 

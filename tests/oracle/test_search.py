@@ -41,6 +41,7 @@ DIFFERENT = next(
     if case["decoder"] != PLAIN["decoder"]
     and case["score"] not in WITHOUT_ATTENTION
     and (case["output"] == "all tied") == (PLAIN["output"] == "all tied")  # which has another source vocabulary
+    and case["end mark"] == PLAIN["end mark"]  # or there are not as many positions
 )
 
 
