@@ -51,10 +51,10 @@ class Campaign:
             self.found[finding.signature] = Found(finding, case)
 
     def replay(self) -> None:
-        """Run the cases that were findings once, and those to begin with."""
+        """Run the cases that were findings once, and those with nothing damaged."""
         for path in kept(self.target.name):
             self.run(path.read_bytes())
-        for case in self.target.seeds():
+        for case in self.target.whole():
             self.run(case)
 
     def generate(self, *, first_seed: int, go_on: Callable[[int], bool]) -> None:

@@ -41,6 +41,10 @@ class Target(NamedTuple):
     short: int
     guided: bool  # whether coverage is worth to be followed: where the bytes are ours to take apart
 
+    def whole(self) -> Seeds:
+        """The cases with nothing damaged. Where each is one of several files, all of which are there, one is enough."""
+        return self.seeds()[: 1 if self.name in ("cache", "state", "chunks") else None]
+
 
 @lru_cache
 def _keys() -> tuple[str, ...]:
