@@ -28,9 +28,11 @@ ONLY_POSIX = re.compile(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep graphs of models in a folder of the tests, also those of programs that they start; but matplotlib's list of
-    the system's fonts, which takes seconds to make, in one that stays."""
+    the system's fonts, which takes seconds to make, in one that stays. And wait for no disk: no test is about a power
+    failure, except those that watch what is flushed."""
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nmt-tests-")
     os.environ["MPLCONFIGDIR"] = str(ROOT / "build" / "matplotlib")
+    os.fsync = lambda _: None  # type: ignore[assignment]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -61,16 +61,22 @@ def station(package: Path, file: Path) -> str:
 def imports(package: Path, file: Path) -> Iterator[Import]:
     """Every import of a file. `from a import b` is read as a.b: b may be a module, and a name of a does no harm so."""
     folder = file.relative_to(package.parent).parent.parts
-    tree = parse(file)
-    late = {id(inner) for outer in ast.walk(tree) if _is_late(outer) for inner in ast.walk(outer)}
-    for node in ast.walk(tree):
+    for node, late in statements(parse(file)):
         if isinstance(node, ast.Import):
-            yield from (Import(file, node.lineno, name.name, id(node) in late) for name in node.names)
+            yield from (Import(file, node.lineno, name.name, late) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = folder[: len(folder) - node.level + 1] if node.level else ()
             start = (*above, node.module) if node.module else above
             modules = (".".join((*start, name.name)) for name in node.names)
-            yield from (Import(file, node.lineno, module, id(node) in late) for module in modules)
+            yield from (Import(file, node.lineno, module, late) for module in modules)
+
+
+def statements(node: ast.AST, *, late: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """What stands below a node, without expressions, which import nothing; and whether importing the file runs it."""
+    for below in ast.iter_child_nodes(node):
+        if not isinstance(below, ast.expr):
+            yield below, late
+            yield from statements(below, late=late or _is_late(below))
 
 
 def _is_late(node: ast.AST) -> bool:

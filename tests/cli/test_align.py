@@ -144,10 +144,10 @@ def test_no_pytorch_is_imported() -> None:
 def test_learned_from_the_text_itself(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The corpus that the demo learns from has gold alignments; further text is learned from, here a part of it."""
     monkeypatch.setattr(word_aligner, "MOST_CELLS", 50_000)
-    make_synthetic_corpus(files / "data", train=1000)
+    make_synthetic_corpus(files / "data", train=1000, valid=1, test=100)
     learned = ["--source", "data/test.en", "data/train.en", "--target", "data/test.de", "data/train.de"]
     rates = {}
-    for how in ("intersection", "union", "grow-diag-final-and"):
+    for how in ("intersection", "grow-diag-final-and"):
         scoring = ["--gold-alignments", "data/test.align", "--json", "scores", "--output", how]
         assert main([*learned, "--symmetrize", how, *scoring]) == 0
         rates[how] = json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"]

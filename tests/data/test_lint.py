@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,7 @@ def test_real_corpora_have_no_fault(shared_data: Path, corpus: str) -> None:
     paths = [
         tuple(shared_data / corpus / f"{part}{middle}.{side}.gz" for side in ("en", "de")) for part in ("train", "val")
     ]
-    train, valid = paths
-    assert warnings(list(read_pairs(*train)), list(read_pairs(*valid))) == []
-    said = warnings(list(read_pairs(*train)), list(read_pairs(*valid[::-1])))
+    train, valid = (list(islice(read_pairs(*files), 10_000)) for files in paths)
+    assert warnings(train, valid) == []
+    said = warnings(train, exchanged(valid))
     assert [warning.partition(":")[0] for warning in said] == ["valid.en and valid.de look swapped"]

@@ -137,32 +137,32 @@ def save(path: Path, *, seed: int, subwords: Subwords, ratio: float = 2.0, decod
 
 
 def test_loading(tmp_path, vocabularies) -> None:
-    subwords = vocabularies.source
+    subwords, lines = vocabularies.source, TEXT[:2]
     one = save(tmp_path / "one", seed=1, subwords=subwords, ratio=0.2)
     other = save(tmp_path / "other", seed=2, subwords=subwords, decoder="bahdanau")
     translator = Translator.load([one, str(other)])
     assert translator.decoding.max_length_ratio == 0.2  # the first one's
     models = [*Translator.load(one).models, *Translator.load(other).models]
     expected = Translator(models, vocabularies, decoding=translator.decoding)
-    assert list(translator.translate(TEXT)) == list(expected.translate(TEXT))
-    assert list(translator.translate(TEXT)) != list(Translator.load(one).translate(TEXT))
-    assert list(Translator.load([one]).translate(TEXT)) == list(Translator.load(one).translate(TEXT))
+    assert list(translator.translate(lines)) == list(expected.translate(lines))
+    assert list(translator.translate(lines)) != list(Translator.load(one).translate(lines))
+    assert list(Translator.load([one]).translate(lines)) == list(Translator.load(one).translate(lines))
     translations = {}
     for ensemble in ENSEMBLES:
         loaded = Translator.load([one, other], ensemble=ensemble)
-        results = list(loaded.translate(TEXT, length_penalty="none"))
+        results = list(loaded.translate(lines, length_penalty="none"))
         same = Translator(models, vocabularies, decoding=translator.decoding, ensemble=ensemble)
-        assert results == list(same.translate(TEXT, length_penalty="none"))
+        assert results == list(same.translate(lines, length_penalty="none"))
         pairs = [
             (subwords.encode(line), [_id(subwords, piece) for piece in best.tokens])
-            for line, (best, *_) in zip(TEXT, results, strict=True)
+            for line, (best, *_) in zip(lines, results, strict=True)
         ]
         scored = forced_decoding(loaded.scorer, pairs, batch_tokens=100)
         for (best, *_), joint in zip(results, scored, strict=True):
             assert best.score == pytest.approx(joint.log_probability, abs=1e-3)
         translations[ensemble] = [best.score for best, *_ in results]
     assert translations["log-probabilities"] == [
-        best.score for best, *_ in translator.translate(TEXT, length_penalty="none")
+        best.score for best, *_ in translator.translate(lines, length_penalty="none")
     ]
     assert len(set(map(tuple, translations.values()))) == 3
 

@@ -86,7 +86,7 @@ dense = some.sets(some.tuples(some.integers(0, 7), some.integers(0, 7)), max_siz
 sparse = some.sets(some.tuples(some.integers(0, 15), some.integers(0, 15)), max_size=40)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(some.one_of(some.tuples(dense, dense), some.tuples(sparse, sparse)))
 def test_each_link_is_visited_once_and_grows_what_sweeps_grow(directions: tuple[set[Link], set[Link]]) -> None:
     assert grow_diag_final_and(*directions) == grown_plainly(*directions)

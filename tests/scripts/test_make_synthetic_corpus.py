@@ -286,7 +286,7 @@ def test_files_with_other_content_are_replaced_only_if_that_is_asked_for(
 
 def test_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
-    assert script.main(["--output", str(tmp_path / "file")]) == 2
+    assert script.main(["--output", str(tmp_path / "file"), "--train", "1", "--valid", "1", "--test", "1"]) == 2
     assert (
         capsys.readouterr().err
         == f"make_synthetic_corpus.py: error: {tmp_path / 'file'}: cannot be written (File exists)\n"

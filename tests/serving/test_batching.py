@@ -101,12 +101,12 @@ def test_a_line_longer_than_a_batch_goes_alone(worker: Worker, batcher: Batcher[
 
 
 def test_few_lines_wait_for_others(worker: Worker) -> None:
-    batcher = Batcher(worker, wait=0.5, most_characters=4, most_waiting=9)
+    batcher = Batcher(worker, wait=0.2, most_characters=4, most_waiting=9)
     began = time.monotonic()
     one, other = batcher.submit(["x"], "a"), batcher.submit(["y"], "a")
     assert one.result(SOON) + other.result(SOON) == ["X", "Y"]
     assert worker.batches == [["x", "y"]]
-    assert time.monotonic() - began >= 0.5
+    assert time.monotonic() - began >= 0.2
     batcher.close()
 
 

@@ -148,7 +148,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
 
 def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither that of the first request of a connection nor that of the next one; a body may take longer."""
-    monkeypatch.setattr(nmt.serving.server, "HEAD", 1)
+    monkeypatch.setattr(nmt.serving.server, "HEAD", 0.5)
     service = Service(Backwards())  # type: ignore[arg-type]
     opened = listening("127.0.0.1", 0)
     options = {"program": "nmt-serve"}
@@ -164,7 +164,7 @@ def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.Monkey
         silent.sendall(b"GET / HT")
         slow.sendall(head + b"content-length: %d\r\n\r\n" % len(body))
         assert silent.recv(1) == b""
-        time.sleep(0.5)
+        time.sleep(0.2)
         slow.sendall(body)
         answer = slow.recv(10_000)
         assert b'{"translatedText":"eno"}' in answer
