@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.errors import counted, refuse
+from nmt.protected import Carried
 from nmt.text_form import TextForm
 
 REPEATED, KNOWN, IDENTICAL = 0.2, 0.01, 0.2  # shares of the pairs from which there is a warning
@@ -48,9 +49,9 @@ class Read(NamedTuple):
         return f"{self.paths[0]} and {self.paths[1]}"
 
 
-def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[Forms]]:
+def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[Forms], list[str]]:
     """Read every pair of all corpora, of which the first `train` are trained on, and return a message for each fault,
-    and the forms of both sides of each corpus.
+    the forms of both sides of each corpus, and what a model learns of what is no words (see `nmt.protected`).
 
     Pairs with a blank side count neither as repeated nor as known nor as identical. Pairs are the same if their hashes
     of 64 bits are: among 100 million, two others may be by a chance of 1 to 4,000.
@@ -61,6 +62,7 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
     warnings: list[str] = []
     problems: list[str] = []
     every: list[Forms] = []
+    carried = Carried()
     trained = array("q")  # hashes
     known = np.array([], dtype=np.int64)  # the same, in order, once all training pairs are read
     first: tuple[Read, Words] | None = None
@@ -73,7 +75,7 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
                 warnings.append(f"data.train: {share} repeat another one; {cure}")
         hashes = trained if number < train else array("q")
         before = len(hashes)
-        forms, words, identical = _read(corpus, hashes)
+        forms, words, identical = _read(corpus, hashes, carried if number < train else None)
         pairs = len(hashes) - before
         first = first or (corpus, words)
         every.append(forms)
@@ -92,7 +94,7 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
             none = f"have no pair with text on both sides, of {read}, so that there is nothing to measure"
             problems.append(f"{corpus.key}: {corpus.name} {none}; give sentences with their translations")
     refuse(problems)
-    return [*dict.fromkeys(warnings)], every  # a file may be in several corpora
+    return [*dict.fromkeys(warnings)], every, carried.learned()  # a file may be in several corpora
 
 
 def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) -> list[str]:
@@ -115,10 +117,10 @@ def _swapped(corpus: Read, other: Read) -> str:
     )
 
 
-def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]"]:
+def _read(corpus: Read, hashes: "array[int]", carried: Carried | None) -> tuple[Forms, Words, "array[int]"]:
     """The forms of both sides of a corpus, words of both, and the numbers of the pairs that are twice the same text.
 
-    The hashes of the pairs with text on both sides are appended to `hashes`.
+    The hashes of the pairs with text on both sides are appended to `hashes`, and these pairs added to `carried`.
     """
     source_path, target_path = corpus.paths
     forms, words = (TextForm(str(source_path)), TextForm(str(target_path))), (set[str](), set[str]())
@@ -129,6 +131,8 @@ def _read(corpus: Read, hashes: "array[int]") -> tuple[Forms, Words, "array[int]
         forms[1].add(target)
         if source.strip() and target.strip():
             hashes.append(hash(pair))
+            if carried is not None:
+                carried.add(*pair)
             if source == target:
                 identical.append(number)
             if number <= LOOKED_AT:

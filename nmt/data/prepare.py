@@ -31,7 +31,7 @@ from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 10  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 11  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _LACKING_LINES, _LACKING, _MOST_LACKING = 0.02, 0.05, 0.5  # of lines with unknown characters; of unknown pieces
@@ -45,6 +45,7 @@ class Prepared(NamedTuple):
     valid: PairedIds
     watched: Mapping[str, PairedIds] = {}  # the further validation corpora, by their names
     forms: Sequence[TextForm] = ()  # of both sides of the training text
+    learned: Sequence[str] = ()  # what the training text translates of what is no words, see `nmt.protected`
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -67,7 +68,7 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
 
 
 def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies | None) -> Prepared:
-    train, (valid, *watched) = _checked_corpora(config, cache, log)
+    train, (valid, *watched), learned = _checked_corpora(config, cache, log)
     may_grow = vocabularies is None or config.training.vocabulary == "extended"
     vocabularies = vocabularies or existing_vocabularies(config.subwords, log)
     if vocabularies is None:
@@ -91,6 +92,7 @@ def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies 
             for files, corpus in zip(config.data.watch, watched, strict=True)
         },
         forms,
+        learned,
     )
 
 
@@ -138,8 +140,9 @@ def _is_visible(text: str) -> bool:
     return any(character.isprintable() and not character.isspace() for character in text)
 
 
-def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus]]:
-    """The corpora to train on, and those to validate with; with warnings about their faults.
+def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus], list[str]]:
+    """The corpora to train on, those to validate with, and what a model learns of what is no words; with warnings about
+    their faults.
 
     Raises UserError with all problems of the files; a training corpus without a pair is refused later.
     """
@@ -161,8 +164,9 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
                 Read(key, (pair.source, pair.target), read_pairs(pair.source, pair.target))
                 for key, pair in files.items()
             ]
-            warnings, forms = checked(texts, train=len(data.train))
-            found = {"lines": lines, "warnings": warnings, "forms": [[*map(vars, sides)] for sides in forms]}
+            warnings, forms, learned = checked(texts, train=len(data.train))
+            found = {"lines": lines, "warnings": warnings, "learned": learned}
+            found["forms"] = [[*map(vars, sides)] for sides in forms]
         with built(entry) as (_, facts):
             facts.update(found)
     for warning in found["warnings"]:
@@ -171,7 +175,7 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
         _Corpus(pair, {path: hashes[path] for path in _paths(pair)}, lines, (TextForm(**source), TextForm(**target)))
         for pair, lines, (source, target) in zip(files.values(), found["lines"], found["forms"], strict=True)
     ]
-    return corpora[: len(data.train)], corpora[len(data.train) :]
+    return corpora[: len(data.train)], corpora[len(data.train) :], found["learned"]
 
 
 def _compared(

@@ -42,6 +42,7 @@ from nmt.models.model_file import (
     model_path,
     rebuild,
 )
+from nmt.protected import learned_by
 from nmt.text_form import TextForm, source_form
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Translator:
         languages: Languages = UNKNOWN_LANGUAGES,
         longest_trained: int | None = None,
         source_form: TextForm | None = None,
+        learned: Iterable[str] = (),
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
@@ -106,7 +108,8 @@ class Translator:
         model.
 
         `longest_trained`: the pieces of the longest source line that the models were trained on, and `source_form`: the
-        form of the source text, if they are known; they change no translation.
+        form of the source text, if they are known; they change no translation. `learned`: what `decoding.protect` names
+        and the models are shown all the same, as their training text translates it (see `nmt.protected`).
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
@@ -119,6 +122,7 @@ class Translator:
         self.languages = languages
         self.longest_trained = longest_trained
         self.source_form = source_form
+        self.learned = learned
         self._files: _Files | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -192,6 +196,7 @@ class Translator:
             languages=Languages(first.file.config.data.source_language, first.file.config.data.target_language),
             longest_trained=min(longest_trained(one.file) for one in loaded),
             source_form=source_form(first.file.training),
+            learned=learned_by(first.file.training),
         )
         translator._files = files
         return translator
@@ -377,6 +382,7 @@ class Translator:
                 _protection(tuple(decoding.protect)),
                 options.glossary,
                 keeps_unknown=options.replace_unknown is None,
+                learned=self.learned,
             ),
             doubts=doubts or Doubts(),
             longest_trained=self.longest_trained,

@@ -28,6 +28,7 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
 from nmt.processes import ALONE, Processes, joined
+from nmt.protected import LEARNED, learned_by
 from nmt.signals import Interrupted, handled, leaving, reporting
 from nmt.text_form import FORMS, disagreements, source_form
 from nmt.training.dry_run import describe, parameters
@@ -232,8 +233,11 @@ def _prepare(request: Request, log: Log) -> Prepared:
     vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
     _warn(log, doubts_of_references(request.config, prepared.vocabularies.target))
-    if request.origin is not None and (before := source_form(request.origin.model.training)) is not None:
-        _warn(log, [*disagreements(prepared.forms[0], before).values()])
+    if request.origin is not None:
+        before = request.origin.model.training
+        if (form := source_form(before)) is not None:
+            _warn(log, [*disagreements(prepared.forms[0], form).values()])
+        prepared = prepared._replace(learned=sorted({*prepared.learned, *learned_by(before)}))
     for line in mixture(request.config.data.train, prepared.train.sizes, prepared.train.weights):
         log(line)
     return prepared
@@ -274,7 +278,8 @@ def _write_model(
 ) -> None:
     """`longest`: pieces of the longest source that the model has been trained on, also before this run."""
     source, target = prepared.vocabularies
-    corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms]}
+    forms = [form.counts for form in prepared.forms]
+    corpus = {LONGEST_SOURCE: longest, FORMS: forms, LEARNED: list(prepared.learned)}
     sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 

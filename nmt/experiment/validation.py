@@ -87,6 +87,7 @@ def build_validation(
             decoding=config.decoding,
             device=device,
             longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
+            learned=prepared.learned,
         )
         metrics, hypotheses, mine = score(model, translator, valid)
         rank, size = processes.rank, processes.size

@@ -8,7 +8,9 @@ import torch
 
 from nmt.cli import translate
 from nmt.data.subwords import Subwords
+from nmt.decoding.text.protect import Sight
 from nmt.models.model_file import load_model
+from nmt.protected import LEARNED
 from tests.cli.conftest import PIECES
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
@@ -69,6 +71,34 @@ def test_the_tag_is_for_whoever_writes_it(
         "the dog sees the cat .": "▁the",
         "<BT> the dog sees the cat .": "▁<BT>",
     }
+
+
+def test_a_tag_in_the_text_itself_is_learned_and_shown(
+    tmp_path: Path, corpus: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in text of several languages: <de> stands in front of every source, and in no target; also where a model is
+    trained further with text that has none, and when validation translates."""
+    sources = {}
+    for name in ("train", "valid"):
+        lines = (corpus / f"{name}.en").read_text(encoding="utf-8").splitlines()
+        sources[name] = tmp_path / f"{name}.en"
+        sources[name].write_text("".join(f"<de> {line}\n" for line in lines), encoding="utf-8")
+    files = [f"data.{name}.source={path}" for name, path in sources.items() if name == "valid"]
+    files.append(f"data.train=[{{source: {sources['train']}, target: {corpus / 'train.de'}}}]")
+    shown: list[str] = []
+    seen = Sight.seen
+    monkeypatch.setattr(
+        Sight,
+        "seen",
+        lambda self, *place: shown.append((one := seen(self, *place)).text) or one,  # type: ignore[func-returns-value]
+    )
+    assert train(tiny, tmp_path / "run", *files, "training.max_updates=1") == 0
+    assert load_model(tmp_path / "run").training[LEARNED] == ["<de>"]
+    assert shown
+    assert all(line.startswith("<de> ") for line in shown)
+    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
+    assert train(short, tmp_path / "tuned", "training.max_updates=1", "--init-from", tmp_path / "run") == 0
+    assert load_model(tmp_path / "tuned").training[LEARNED] == ["<de>"]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def pairs(count: int, *, first: int = 0) -> Pairs:
 def warnings(*corpora: Pairs, train: int = 1) -> list[str]:
     """What is said about corpora."""
     keys = ["data.train.0", "data.valid", "data.watch.0"] if train == 1 else ["data.train.0", "data.train.1"]
-    told, _ = checked(map(Read, [*keys, "data.valid"], PATHS, corpora), train=train)
+    told, *_ = checked(map(Read, [*keys, "data.valid"], PATHS, corpora), train=train)
     return told
 
 

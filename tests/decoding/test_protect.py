@@ -19,6 +19,7 @@ from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection, Sight, joined_spans
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
+from nmt.protected import PATTERNS, Sets
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -38,8 +39,14 @@ def test_a_symbol_of_the_vocabulary_is_shown(tmp_path: Path) -> None:
     assert [model.vocabularies.source.decode(one.source) for [one] in of_lines] == ["<BT> a %s dog", "<BT> a dog runs"]
 
 
+def test_what_the_training_text_translates_is_shown(translator: Translator) -> None:
+    line = "<es> dog {x} tense={PRS/FUT} <de>"
+    sight = Sight(translator.vocabularies.source, Protection(SETS), learned=["<es>", "{PRS/FUT}"])
+    assert [line[start:stop] for start, stop in sight.found(line).kept] == ["{x}", "<de>"]
+
+
 def test_the_sets_are_those_of_the_configuration() -> None:
-    assert tuple(protect._PATTERNS) == PROTECTED == ("placeholders", "addresses", "symbols", "numbers")
+    assert tuple(PATTERNS) == PROTECTED == ("placeholders", "addresses", "symbols", "numbers")
     assert DecodingConfig().protect == list(PROTECTED[:3])
 
 
@@ -79,9 +86,10 @@ def test_the_end_of_a_sentence_behind_a_sign_is_shown(signs: str, end: str) -> N
 @given(st.text(st.sampled_from("ab1w.:/\\{}%$<>@#*~-_ ☃→\ufe0f\u20e3🇩😀"), max_size=12))
 def test_a_line_without_signs_has_nothing_that_the_sets_match(line: str) -> None:
     """Most lines are such, and are not searched further."""
-    sets = Protection(list(PROTECTED))._sets
-    assert sets is not None
-    assert protect._SIGNS_OF_SETS.search(line) or not sets.search(line)
+    for names in (PROTECTED, PROTECTED[:3]):
+        sets = Sets(names)
+        assert sets._pattern is not None
+        assert list(sets.matches(line)) or not sets._pattern.search(line)
 
 
 def test_numbers_and_own_patterns() -> None:

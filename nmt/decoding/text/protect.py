@@ -22,6 +22,7 @@ from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
 from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
+from nmt.protected import PATTERNS, Sets
 from nmt.symbols import UNKNOWN
 
 Place = TypeVar("Place", Span, Occurrence)
@@ -31,10 +32,6 @@ SECONDS, SECONDS_A_LINE = 1.0, 0.01
 CAPITALS = 5
 """Letters that a sentence has at least, to be one that is written in capitals: NASA is a word."""
 
-_EMOJI = (
-    "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
-    "\U0001f000-\U0001faff"
-)
 _HIDDEN = (
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0001-\U000e01ef"
 )
@@ -42,23 +39,6 @@ _INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HID
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
 _QUOTES = "\"'`«»‹›„“”‚‘’¿¡\\[\\](){}&;"
 _SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
-_PATTERNS = {
-    # of templates, ICU, Python, printf, Qt, shells, and tags of XML
-    "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
-    r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
-    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
-    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|"
-    r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
-    # of the web and of mail, names of users, tags, and paths of files
-    "addresses": r"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
-    r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|(?<!\S)(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|"
-    r"\b[A-Za-z]:\\[^\s<>\"|]+",
-    "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
-    rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
-    "numbers": r"(?<![\p{L}\p{N}])[+-]?\d+(?:[.,:/'-]\d+)*[%°]?(?![\p{L}\p{N}])",
-}
-_SIGNS_OF_SETS = regex.compile(rf"[\d{{%$<@#/\\:\u20e3{_EMOJI}]|www\.")  # each match of a set has one of these
-_DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
 # Around a sentence: the numbers and signs of lists, and the dots of what goes on; signs that end no sentence
 _BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched from the end
@@ -131,21 +111,19 @@ class Protection:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.around = "symbols" in patterns
-        names = [name for name in _PATTERNS if name in patterns]
-        sets = "|".join(f"(?P<{name}>{_PATTERNS[name]})" for name in names)
-        self._sets = regex.compile(_DEFINED + sets) if names else None
-        own = (pattern for pattern in patterns if pattern not in _PATTERNS)
+        self._sets = Sets([name for name in PATTERNS if name in patterns])
+        own = (pattern for pattern in patterns if pattern not in PATTERNS)
         self.own = [regex.compile(pattern, cache_pattern=False) for pattern in own]
 
     def spans(self, line: str, seconds: float = SECONDS, *, known: Container[str] = ()) -> list[Span]:
         """What is kept of a line: not overlapping, in order, with the brackets and the parts of words around it.
 
-        Of what the sets match, all but symbols that the model has learned, which are `known`. Raises SlowPattern where
+        Of what the sets match, all but what the model has learned, which is `known`. Raises SlowPattern where
         those of the user's take more than `seconds` together.
         """
         found: list[Span] = []
         began = time.monotonic()
-        for match in self._sets.finditer(line) if self._sets and _SIGNS_OF_SETS.search(line) else ():
+        for match in self._sets.matches(line):
             start, stop = match.span()
             if match[0] in known:
                 continue
@@ -214,6 +192,7 @@ class Sight:
     """How a model sees sentences: what it is not shown is kept, as `protection` says; None: it is shown everything.
 
     `keeps_unknown`: so is what the vocabulary has no pieces for, but for a vocabulary of words, which knows few.
+    `learned`: what the sets match and the training text translates, which is shown, as are symbols of the vocabulary.
     """
 
     def __init__(
@@ -223,8 +202,10 @@ class Sight:
         glossary: Glossary | None = None,
         *,
         keeps_unknown: bool = True,
+        learned: Iterable[str] = (),
     ) -> None:
         self.subwords, self.glossary = subwords, glossary
+        self.learned = {*subwords.symbols, *learned}
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
@@ -243,7 +224,7 @@ class Sight:
         if self.protection is None:
             return Found((), terms)
         began = time.monotonic()
-        spans = self.protection.spans(line, self._seconds, known=self.subwords.symbols)
+        spans = self.protection.spans(line, self._seconds, known=self.learned)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
         terms = [term for term in terms if not _is_part(spans, term[:2])]

@@ -1,0 +1,82 @@
+"""What a text has that is no words: placeholders, addresses, symbols, and numbers; and which of it a model learns.
+
+A translation has it as it is (see `nmt.decoding.text.protect`), unless the text that a model was trained on shows
+otherwise: a tag for the language to be written, such as <es>, or for the case and the number of an inflected form
+stands in the source alone. What the training text translates, the model is shown.
+
+It knows lines of text, and nothing of models.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import regex
+
+_EMOJI = (
+    "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001faff"
+)
+PATTERNS = {
+    # of templates, ICU, Python, printf, Qt, shells, and tags of XML
+    "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
+    r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
+    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|"
+    r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
+    # of the web and of mail, names of users, tags, and paths of files
+    "addresses": r"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
+    r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|(?<!\S)(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|"
+    r"\b[A-Za-z]:\\[^\s<>\"|]+",
+    "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
+    rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
+    "numbers": r"(?<![\p{L}\p{N}])[+-]?\d+(?:[.,:/'-]\d+)*[%°]?(?![\p{L}\p{N}])",
+}
+_SIGNS = rf"{{%$<@#/\\\u20e3{_EMOJI}"  # each match has one of these, or is a number
+_DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
+
+ENOUGH = 5  # lines that have something, to learn what becomes of it
+MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
+LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
+
+
+class Sets:
+    """Sets of patterns by their names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        sets = "|".join(f"(?P<{name}>{PATTERNS[name]})" for name in names)
+        self._pattern = regex.compile(_DEFINED + sets) if names else None
+        self._signs = re.compile("[" + _SIGNS + "\\d" * ("numbers" in names) + "]")
+
+    def matches(self, line: str) -> "Iterator[regex.Match[str]]":
+        """What the sets match of a line, in order; the name of the set is the match's `lastgroup`."""
+        if self._pattern is not None and (self._signs.search(line) or "www." in line or "mailto:" in line):
+            yield from self._pattern.finditer(line)
+
+
+class Carried:
+    """Counts, in pairs of lines, how often what the sets match in the source stands in the target."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
+        self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
+        self._forgotten = 0  # what stands in so few lines
+
+    def add(self, source: str, target: str) -> None:
+        """Count the next pair."""
+        for text in {match[0] for match in self._sets.matches(source)}:
+            lines, carried = self.counts.get(text, (0, 0))
+            self.counts[text] = lines + 1, carried + (text in target)
+        while len(self.counts) > MOST:
+            self._forgotten += 1
+            self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
+
+    def learned(self) -> list[str]:
+        """What stands in ENOUGH lines or more, and most often in none of their translations."""
+        return sorted(text for text, (lines, carried) in self.counts.items() if lines >= ENOUGH and 2 * carried < lines)
+
+
+def learned_by(training: Mapping[str, Any]) -> list[str]:
+    """What a model has learned of what is no words, by what its file says of its training, if it does."""
+    learned = training.get(LEARNED)
+    return [text for text in learned if isinstance(text, str)] if isinstance(learned, list) else []

@@ -1,0 +1,45 @@
+"""What a model learns of what is no words, from the training text."""
+
+import pytest
+
+from nmt import protected
+from nmt.protected import ENOUGH, LEARNED, Carried, learned_by
+
+
+def carried(*pairs: tuple[str, str, int]) -> Carried:
+    counts = Carried()
+    for source, target, times in pairs:
+        for _ in range(times):
+            counts.add(source, target)
+    return counts
+
+
+def test_what_the_training_text_translates_is_learned() -> None:
+    counts = carried(
+        ("<es> the dog {name}", "el perro {name}", ENOUGH),
+        ("l a u f e n tense={PRS/FUT} num=SG", "l ä u f t", ENOUGH),
+        ("<b>few</b>", "wenige", ENOUGH - 1),  # of which there are too few
+        ("see www.example.com 12 3", "siehe www.example.de zwölf 3", 2 * ENOUGH),
+        ("see www.example.org", "siehe www.example.org", ENOUGH),  # half of them as it is
+        ("see www.example.org", "siehe dort", ENOUGH),
+    )
+    assert counts.learned() == ["<es>", "www.example.com", "{PRS/FUT}"]
+
+
+def test_a_line_counts_once() -> None:
+    assert carried(("<es> <es> a", "b", ENOUGH - 1)).learned() == []
+
+
+def test_the_rarest_are_forgotten_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protected, "MOST", 3)
+    counts = carried(("<es> a", "b", ENOUGH))
+    for number in range(100):
+        counts.add(f"<es> {{{number}}} {{{number}x}} a", "b")
+    assert len(counts.counts) <= 3
+    assert counts.learned() == ["<es>"]
+
+
+def test_a_model_that_does_not_say_has_learned_nothing() -> None:
+    assert learned_by({LEARNED: ["<es>"]}) == ["<es>"]
+    for other in ({}, {LEARNED: None}, {LEARNED: "<es>"}, {LEARNED: [3]}):
+        assert learned_by(other) == []
