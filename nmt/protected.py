@@ -17,6 +17,11 @@ _EMOJI = (
     "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001faff"
 )
+_QUOTES = "\"'`«»‹›„“”‚‘’¿¡\\[\\](){}&;"
+SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
+# Before a sentence: the numbers and signs of lists, and the dots of what goes on
+BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
+_LETTER = regex.compile(r"\p{L}")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
@@ -36,7 +41,9 @@ _SIGNS = rf"{{%$<@#/\\\u20e3{_EMOJI}"  # each match has one of these, or is a nu
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
 
 ENOUGH = 5  # lines that have something, to learn what becomes of it
+SHARE_WITHOUT_LETTERS = 0.01  # of the lines; a table in a text does not teach a model to write numbers
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
+WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
 
 
@@ -55,25 +62,38 @@ class Sets:
 
 
 class Carried:
-    """Counts, in pairs of lines, how often what the sets match in the source stands in the target."""
+    """Counts, in pairs of lines, how often what the sets match in the source stands in the target; so what a line of a
+    list begins with, and lines without letters."""
 
     def __init__(self) -> None:
         self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
-        self._forgotten = 0  # what stands in so few lines
+        self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
 
     def add(self, source: str, target: str) -> None:
         """Count the next pair."""
-        for text in {match[0] for match in self._sets.matches(source)}:
+        texts = {match[0]: match[0] in target for match in self._sets.matches(source)}
+        is_list = not source[:1].isalpha() or source[1:2] == ")"  # most lines are none, and matched no further
+        if is_list and (match := BEGINNING.match(source)) and (beginning := match[0].rstrip()):
+            texts[beginning] = target.startswith(beginning)
+        self._pairs += 1
+        if not _LETTER.search(source):
+            texts[WITHOUT_LETTERS] = source.strip() == target.strip()
+        for text, is_carried in texts.items():
             lines, carried = self.counts.get(text, (0, 0))
-            self.counts[text] = lines + 1, carried + (text in target)
+            self.counts[text] = lines + 1, carried + is_carried
         while len(self.counts) > MOST:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
 
     def learned(self) -> list[str]:
-        """What stands in ENOUGH lines or more, and most often in none of their translations."""
-        return sorted(text for text, (lines, carried) in self.counts.items() if lines >= ENOUGH and 2 * carried < lines)
+        """What stands in ENOUGH lines or more, and in less than half of their translations."""
+        least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
+        return sorted(
+            text
+            for text, (lines, carried) in self.counts.items()
+            if lines >= least.get(text, ENOUGH) and 2 * carried < lines
+        )
 
 
 def learned_by(training: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from nmt import protected
-from nmt.protected import ENOUGH, LEARNED, Carried, learned_by
+from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, learned_by
 
 
 def carried(*pairs: tuple[str, str, int]) -> Carried:
@@ -24,6 +24,21 @@ def test_what_the_training_text_translates_is_learned() -> None:
         ("see www.example.org", "siehe dort", ENOUGH),
     )
     assert counts.learned() == ["<es>", "www.example.com", "{PRS/FUT}"]
+
+
+def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
+    """As where dates and numbers are to be written in another way; a list keeps its numbers, and a line its dashes."""
+    counts = carried(
+        ("3. Mai 1979", "1979-05-03", ENOUGH),
+        ("- 4. April", "- 4 April", ENOUGH),
+        ("1. a dog", "1. ein Hund", ENOUGH),
+        ("---", "---", ENOUGH - 1),
+        *((f"{number}", "some words", 1) for number in range(ENOUGH)),
+    )
+    assert counts.learned() == [WITHOUT_LETTERS, "- 4.", "3."]
+    for _ in range(200 * ENOUGH):
+        counts.add("a dog", "ein Hund")
+    assert counts.learned() == ["- 4.", "3."]
 
 
 def test_a_line_counts_once() -> None:

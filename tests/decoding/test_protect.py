@@ -19,7 +19,7 @@ from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection, Sight, joined_spans
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
-from nmt.protected import PATTERNS, Sets
+from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -43,6 +43,23 @@ def test_what_the_training_text_translates_is_shown(translator: Translator) -> N
     line = "<es> dog {x} tense={PRS/FUT} <de>"
     sight = Sight(translator.vocabularies.source, Protection(SETS), learned=["<es>", "{PRS/FUT}"])
     assert [line[start:stop] for start, stop in sight.found(line).kept] == ["{x}", "<de>"]
+
+
+@pytest.mark.parametrize(
+    ("line", "learned", "shown"),
+    [
+        ("3. Mai", [], "Mai"),
+        ("3. Mai", ["3."], "3. Mai"),
+        ("4. Mai", ["3."], "Mai"),
+        ("1979 - 05", [], ""),
+        ("1979 - 05", [WITHOUT_LETTERS], "1979 - 05"),
+    ],
+)
+def test_so_are_numbers_of_lists_and_lines_without_letters(
+    translator: Translator, line: str, learned: list[str], shown: str
+) -> None:
+    sight = Sight(translator.vocabularies.source, Protection(SETS[:3]), learned=learned)
+    assert sight.seen(line, 0, len(line), sight.found(line)).text == shown
 
 
 def test_the_sets_are_those_of_the_configuration() -> None:

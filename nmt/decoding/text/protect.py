@@ -22,7 +22,7 @@ from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
 from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
-from nmt.protected import PATTERNS, Sets
+from nmt.protected import BEGINNING, PATTERNS, SIGN, WITHOUT_LETTERS, Sets
 from nmt.symbols import UNKNOWN
 
 Place = TypeVar("Place", Span, Occurrence)
@@ -37,11 +37,8 @@ _HIDDEN = (
 )
 _INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HIDDEN}]")
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
-_QUOTES = "\"'`«»‹›„“”‚‘’¿¡\\[\\](){}&;"
-_SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
-# Around a sentence: the numbers and signs of lists, and the dots of what goes on; signs that end no sentence
-_BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{_SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
-_END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){_SIGN}++)+")  # matched from the end
+# What stands after a sentence: signs that end none
+_END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
 _NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
@@ -237,7 +234,7 @@ class Sight:
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
         kept, terms = found.within(start, stop)
-        if self.protection is None or terms:
+        if self.protection is None or terms or WITHOUT_LETTERS in self.learned:
             return True
         return any(_LETTER.search(line, *span) for span in _between(kept, start, stop))
 
@@ -248,7 +245,8 @@ class Sight:
             return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
         if not self.has_words(line, start, stop, found):
             return Seen("", ())
-        if self.protection.around and (around := _around(line, start, stop)):
+        around = _around(line, start, stop) if self.protection.around else []
+        if around := [span for span in around if line[slice(*span)] not in self.learned]:
             kept = _without(terms, [*kept, *around], line)
         seen = _with_terms(self._shown(line, start, stop, kept), terms)
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
@@ -378,7 +376,7 @@ def overlaps(spans: Sequence[Span], other: Span) -> bool:
 
 def _around(line: str, start: int, stop: int) -> list[Span]:
     """What stands at the beginning and at the end of a sentence and is no part of it."""
-    beginning, last = _BEGINNING.match(line, start, stop), start + len(line[start:stop].rstrip(ENDS))
+    beginning, last = BEGINNING.match(line, start, stop), start + len(line[start:stop].rstrip(ENDS))
     end = _END.match(line, start, last)  # without the period behind it
     spans = [(start, start + len(beginning[0].rstrip()))] if beginning and beginning[0].strip() else []
     return [*spans, (end.end() - len(end[0].lstrip()), end.end())] if end else spans
