@@ -25,17 +25,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["page.html", "subtitles.srt", "subtitles.vtt"])
 def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
-    """The same as in Python, from a file and from a packed one, with its byte order mark and line ends."""
-    source, form = FIXTURES / name, name[-4:].strip(".")
-    packed = tmp_path / "packed.gz"
-    packed.write_bytes(gzip.compress(source.read_bytes()))
+    """The same as in Python, from a file or, as the subtitles are here, a packed one, with its byte order mark and line
+    ends."""
+    source, form, output = FIXTURES / name, name[-4:].strip("."), tmp_path / "output"
     text = source.read_bytes().decode()
     expected = translate_document(Translator.load(model), text, format=form)  # type: ignore[arg-type]
-    for path in (source, packed):
-        output = tmp_path / "output"
-        assert main(["--model", str(model), "--format", form, "--input", str(path), "--output", str(output)]) == 0
-        assert output.read_bytes().decode() == expected
-    assert expected != text
+    if form != "html":
+        source = tmp_path / "packed.gz"
+        source.write_bytes(gzip.compress(text.encode()))
+    assert main(["--model", str(model), "--format", form, "--input", str(source), "--output", str(output)]) == 0
+    assert output.read_bytes().decode() == expected != text
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ OPTIONS: dict[str, dict[str, object]] = {
     "prefixes": {"beam_size": 3, "prefixes": ["Children j", "", "jump", *[""] * 8]},
     "constraints": {"beam_size": 8, "n_best": 2, "constraints": ["jump", "", "old\tj", *[""] * 8]},
 }
+OTHERS = [kind for kind in (*DECODERS, "ensemble") if kind != "luong"]
 for settings in OPTIONS.values():
     settings |= {"max_length_ratio": 0.3, "max_length_extra": 4}  # random networks find no end
 
@@ -106,7 +107,7 @@ def assert_equal(
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [*(("luong", name) for name in OPTIONS), *((kind, "n-best") for kind in [*DECODERS, "ensemble"])],
+    [*(("luong", name) for name in OPTIONS), *((kind, "n-best") for kind in OTHERS)],
 )
 def test_a_shortlist_of_all_pieces_changes_nothing(
     kind: str, name: str, vocabularies: Vocabularies, everything: Shortlist
@@ -158,7 +159,7 @@ def test_phrases_do_not_ask_what_the_neighbors_may_write(vocabularies: Vocabular
             translations[token] = allowed_pieces[:8]
     by_hand = small._replace(translations=translations, frequent=small.frequent[:0])
     translator = Translator(models(), vocabularies, shortlist=by_hand)
-    for token in begin:
+    for token in begin[::3]:
         word = pieces[token].removeprefix("\u2581")
         options: dict[str, Any] = {"beam_size": 5, "n_best": 5, "max_length_ratio": 0.3}
         together = list(translate(translator, lines, constraints=[word, word], **options))
