@@ -18,7 +18,7 @@ from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.languages import NAMES
-from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, joined_spans, overlaps
+from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, overlaps, with_kept
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
 from nmt.decoding.text.sentences import Sentence, checked_language, sentences_of
@@ -155,7 +155,7 @@ class Reader:
             lacking = [(seen, self.sight.unknown_pieces(seen, ids)) for seen, ids in zip(of_line, pieces, strict=True)]
             self._doubt(line, pieces, lacking)
             if unknown := [span for pair in lacking for span in self.sight.unknown(*pair)]:
-                without = self._seen(line, sentences, self.sight.found_also(line, found, unknown))
+                without = self._seen(line, sentences, with_kept(found, unknown, line))
                 pieces_without = source.encode_batch([seen.text for seen in without[1]])
                 if not required or any(pieces_without):  # or what is required takes the place of unknown words
                     (parts, of_line), pieces = without, pieces_without
@@ -189,7 +189,7 @@ class Reader:
 
     def _together(self, line: str, sentences: Sequence[Sentence], found: Found) -> list[Sentence]:
         """The sentences, which end inside no term and nothing that is kept, with what has no words at its neighbor."""
-        whole = joined_spans([*found.kept, *(term[:2] for term in found.terms)])
+        whole = [mark.place for mark in found]
         together: list[Sentence] = []
         has_words = True  # the last of them
         for sentence in sentences:

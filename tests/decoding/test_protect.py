@@ -42,7 +42,7 @@ def test_a_symbol_of_the_vocabulary_is_shown(tmp_path: Path) -> None:
 def test_what_the_training_text_translates_is_shown(translator: Translator) -> None:
     line = "<es> dog {x} tense={PRS/FUT} <de>"
     sight = Sight(translator.vocabularies.source, Protection(SETS), learned=["<es>", "{PRS/FUT}"])
-    assert [line[start:stop] for start, stop in sight.found(line).kept] == ["{x}", "<de>"]
+    assert [line[slice(*mark.place)] for mark in sight.found(line)] == ["{x}", "<de>"]
 
 
 @pytest.mark.parametrize(

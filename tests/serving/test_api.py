@@ -157,7 +157,7 @@ def test_options_for_one_request(client: Client, start: Served, in_form: bool) -
     first, second, third = (kind.options for kind in start.models.kinds)
     assert third.split_sentences == "de-AT"
     assert first.glossary is not None
-    assert [term.translation for term in first.glossary.occurrences("one")] == ["eins"]
+    assert [term.instead for term in first.glossary.occurrences("one")] == ["eins"]
     assert first.forbidden == ("zwei",)
     assert (first.protect, first.split_sentences) == (["numbers"], False)
     assert (second.glossary, second.forbidden, second.protect, second.split_sentences) == (None, (), None, "en")

@@ -20,6 +20,8 @@ import regex
 from nmt.data.corpus import LONGEST_LINE, excerpt, read_lines
 from nmt.data.words import WORD_OR_SIGN
 from nmt.decoding.text.languages import CODE, code_of
+from nmt.decoding.text.marks import Mark
+from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
 
 Words = tuple[str, ...]
@@ -30,14 +32,6 @@ _SIDES = ({"source", "source term", "term"}, {"target", "target term", "translat
 _SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _HIDDEN = regex.compile(r"\p{Cf}")
-
-
-class Occurrence(NamedTuple):
-    """A term in a text: the characters [start, stop), and their translation."""
-
-    start: int
-    stop: int
-    translation: str
 
 
 class Glossary:
@@ -64,10 +58,11 @@ class Glossary:
                 self._longest[folded[0]] = max(len(words), self._longest.get(folded[0], 0))
         self.all_translations = list(dict.fromkeys(self._translations.values()))  # each once
 
-    def occurrences(self, text: str) -> list[Occurrence]:
-        """The terms in a text, in their order, none within another."""
+    def occurrences(self, text: str) -> list[Mark]:
+        """The terms in a text, in their order, none within another; their translations stand apart as words do, also
+        where two of them have been translated by one word."""
         words = [*_words(text)]
-        found: list[Occurrence] = []
+        found: list[Mark] = []
         place = 0
         while place < len(words):
             stop = place + 1
@@ -77,7 +72,9 @@ class Glossary:
                 translation = self._translation(tuple(word.text for word in together))
                 if translation is not None:
                     stop = place + length
-                    found.append(Occurrence(together[0].start, together[-1].stop, translation))
+                    span = (together[0].start, together[-1].stop)
+                    before, after = in_word(translation[0]), in_word(translation[-1])
+                    found.append(Mark(*span, before=before, after=after, instead=translation, place=span))
                     break
             place = stop
         return found

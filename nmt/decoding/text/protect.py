@@ -10,22 +10,20 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, CLOSING, Span
-from nmt.decoding.text.glossary import Glossary, Occurrence
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
-from nmt.decoding.text.required import in_word
 from nmt.decoding.text.sentences import ENDS
 from nmt.errors import UserError
 from nmt.protected import BEGINNING, PATTERNS, SIGN, WITHOUT_LETTERS, Sets
 from nmt.symbols import UNKNOWN
 
-Place = TypeVar("Place", Span, Occurrence)
 SECONDS, SECONDS_A_LINE = 1.0, 0.01
 """How long the user's patterns may look at a text: so long, and so much longer for each line."""
 
@@ -52,6 +50,9 @@ _JOINTS = "-/+=&#.:@~\\"
 def is_blank(text: str) -> bool:
     """Whether nobody sees anything of it."""
     return _VISIBLE.search(text) is None
+
+
+Found = Sequence[Mark]  # of a line: what is kept, and terms; in order, not overlapping
 
 
 class SlowPattern(UserError):
@@ -90,17 +91,6 @@ class Seen(NamedTuple):
                 for mark in self.marks[first:last]
             ],
         )
-
-
-class Found(NamedTuple):
-    """What a line has besides text: not overlapping, each in order."""
-
-    kept: Sequence[Span]  # what the model does not see
-    terms: Sequence[Occurrence] = ()  # of the glossary; one that is a part of what is kept is none
-
-    def within(self, start: int, stop: int) -> "Found":
-        """What begins among the characters [start, stop)."""
-        return Found(_inside(self.kept, start, stop), _inside(self.terms, start, stop)) if any(self) else self
 
 
 class Protection:
@@ -212,43 +202,39 @@ class Sight:
         """The characters of the vocabulary."""
         return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
 
-    def found(self, line: str) -> Found:
-        """What is kept of a line, and the terms in it.
+    def found(self, line: str) -> list[Mark]:
+        """What is kept of a line, and the terms in it, in order and not overlapping.
 
         A term that is no part of what a pattern finds, as 24/7 is not, but perhaps has it in it, is the user's word.
         """
         terms = self.glossary.occurrences(line) if self.glossary is not None else []
         if self.protection is None:
-            return Found((), terms)
+            return terms
         began = time.monotonic()
         spans = self.protection.spans(line, self._seconds, known=self.learned)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
-        terms = [term for term in terms if not _is_part(spans, term[:2])]
-        return Found(_without(terms, spans, line), terms)
-
-    def found_also(self, line: str, found: Found, unknown: Sequence[Span]) -> Found:
-        """What was found of a line, and what is `unknown` of it, which is kept too."""
-        return found._replace(kept=_without(found.terms, [*found.kept, *unknown], line))
+        return with_kept([term for term in terms if not _is_part(spans, term.place)], spans, line)
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
-        kept, terms = found.within(start, stop)
-        if self.protection is None or terms or WITHOUT_LETTERS in self.learned:
+        marks = _inside(found, start, stop)
+        has_terms = any(mark.instead is not None for mark in marks)
+        if self.protection is None or has_terms or WITHOUT_LETTERS in self.learned:
             return True
-        return any(_LETTER.search(line, *span) for span in _between(kept, start, stop))
+        return any(_LETTER.search(line, *span) for span in _between([mark.place for mark in marks], start, stop))
 
     def seen(self, line: str, start: int, stop: int, found: Found) -> Seen:
         """The sentence [start, stop) of a line in which this was found; one in capitals is shown as any other."""
-        kept, terms = found.within(start, stop)
-        if self.protection is None:
-            return _with_terms(Seen(line[start:stop], range(start, stop)), terms)
         if not self.has_words(line, start, stop, found):
             return Seen("", ())
+        marks = _inside(found, start, stop)
+        if self.protection is None:
+            return _with_terms(Seen(line[start:stop], range(start, stop)), marks)
         around = _around(line, start, stop) if self.protection.around else []
         if around := [span for span in around if line[slice(*span)] not in self.learned]:
-            kept = _without(terms, [*kept, *around], line)
-        seen = _with_terms(self._shown(line, start, stop, kept), terms)
+            marks = with_kept(marks, around, line)
+        seen = _with_terms(self._shown(line, start, stop, [mark for mark in marks if mark.instead is None]), marks)
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
         if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS:
@@ -274,14 +260,14 @@ class Sight:
         spans = zip(ids, self.subwords.spans(seen.text), strict=True)
         return [(start, stop) for piece, (start, stop) in spans if piece == UNKNOWN and start < stop]
 
-    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Span]) -> Seen:
+    def _shown(self, line: str, start: int, stop: int, kept: Sequence[Mark]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
         if not kept and not _INVISIBLE.search(line, start, stop):
             return Seen(line[start:stop], range(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
-        for number, (first, last) in enumerate(_between(kept, start, stop)):
+        for number, (first, last) in enumerate(_between([mark.place for mark in kept], start, stop)):
             if number and (not text or text[-1].isspace()):  # one space where two would be
                 while first < last and line[first].isspace():
                     first += 1
@@ -292,12 +278,11 @@ class Sight:
             text += [line[place] for place in seen]
             places += seen
             if number < len(kept):
-                gap = kept[number]
-                before, after = line[gap[0] - 1 : gap[0]], line[gap[1] : gap[1] + 1]
-                marks.append(Mark(len(text), len(text), before=before.isspace(), after=after.isspace(), place=gap))
-                if before and after and _WORD.match(before) and _WORD.match(after):  # it parts words
+                mark = kept[number]
+                marks.append(mark._replace(start=len(text), stop=len(text)))
+                if mark.start and _WORD.match(line, mark.start - 1) and _WORD.match(line, mark.stop):  # it parts words
                     text.append(" ")
-                    places.append(gap[0])
+                    places.append(mark.start)
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
@@ -333,16 +318,14 @@ class Sight:
         return regex.sub("|".join([*symbols, _LETTERS.pattern]), usual, text)
 
 
-def _with_terms(seen: Seen, terms: Sequence[Occurrence]) -> Seen:
-    """The sentence with marks for the terms of its part of the line."""
-    if not terms:
-        return seen
-    marks = [*seen.marks]
-    for term in terms:  # which stand apart as words do, also where two of them have been translated by one word
-        start, stop = (bisect_left(seen.places, place) for place in term[:2])
-        before, after = in_word(term.translation[0]), in_word(term.translation[-1])
-        marks.append(Mark(start, stop, before=before, after=after, instead=term.translation, place=term[:2]))
-    return seen._replace(marks=sorted(marks, key=lambda mark: mark[:2]))
+def _with_terms(seen: Seen, found: Found) -> Seen:
+    """The sentence with the terms among what was found of the line."""
+    terms = [
+        mark._replace(start=bisect_left(seen.places, mark.start), stop=bisect_left(seen.places, mark.stop))
+        for mark in found
+        if mark.instead is not None
+    ]
+    return seen._replace(marks=sorted([*seen.marks, *terms], key=lambda mark: mark[:2])) if terms else seen
 
 
 def _is_part(spans: Sequence[Span], other: Span) -> bool:
@@ -351,21 +334,25 @@ def _is_part(spans: Sequence[Span], other: Span) -> bool:
     return place >= 0 and other[1] <= spans[place][1] and spans[place] != other
 
 
-def _without(terms: Sequence[Occurrence], spans: Iterable[Span], line: str) -> list[Span]:
-    """The spans of a line joined, without what of them is terms'."""
-    parts: list[Span] = []
-    for start, stop in joined_spans(spans, line):
+def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
+    """What was found of a line, in order, with the spans, of which nothing is kept that is a term's."""
+    terms = [mark for mark in found if mark.instead is not None]
+    marks = [*terms]
+    for start, stop in joined_spans([*(mark.place for mark in found if mark.instead is None), *spans], line):
         first = bisect_right(terms, start, key=lambda term: term.stop)
         last = bisect_left(terms, stop, key=lambda term: term.start)
-        left = _between([term[:2] for term in terms[first:last]], start, stop)
-        parts += (_stripped(line, *part) for part in left)
-    return [(start, stop) for start, stop in parts if start < stop]
+        for part in _between([term.place for term in terms[first:last]], start, stop):
+            begin, end = _stripped(line, *part)
+            if begin < end:
+                before, after = line[begin - 1 : begin].isspace(), line[end : end + 1].isspace()
+                marks.append(Mark(begin, end, before=before, after=after, place=(begin, end)))
+    return sorted(marks, key=lambda mark: mark.place)
 
 
-def _inside(places: Sequence[Place], start: int, stop: int) -> Sequence[Place]:
+def _inside(found: Found, start: int, stop: int) -> Found:
     """Those that begin among the characters [start, stop)."""
-    first, last = (bisect_left(places, bound, key=lambda place: place[0]) for bound in (start, stop))
-    return places[first:last]
+    first, last = (bisect_left(found, bound, key=lambda mark: mark.start) for bound in (start, stop))
+    return found[first:last]
 
 
 def overlaps(spans: Sequence[Span], other: Span) -> bool:
