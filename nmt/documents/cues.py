@@ -1,4 +1,4 @@
-"""The files of subtitles as rows: which of them are shown as text, and when.
+"""The files of subtitles: which characters of them are shown as text, and when.
 
 SubRip has no standard: what the format's first program wrote is read, and what players accept. Numbers may be missing,
 as players need none; times may not. A number alone before times, or at the end, is none of the text, as for pysubs2;
@@ -11,7 +11,7 @@ It knows rows and times; it knows no sentences, and nothing of tags.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from nmt.errors import UserError, refuse_lines
 
 Seconds = tuple[float, float]  # from and until which a cue is shown
 
+_ROW = re.compile(r"[^\n]*\n|[^\n]+")
 _STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
 TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s(.*))?")  # of SubRip
 SBV_TIMES = re.compile(rf"\s*{_STAMP}\s*,\s*{_STAMP}(\s*)")
@@ -41,12 +42,13 @@ _TTML_TIME = re.compile(r"(?:(\d+):(\d\d):(\d\d(?:\.\d+)?)(?::[\d.]+)?)|(\d+(?:\
 _TTML_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "f": 0.04, "t": 1e-7}
 
 
-class Run(NamedTuple):
-    """Rows that follow each other, with their line ends."""
+class Cue(NamedTuple):
+    """A text that is shown: the characters [start, stop) of a file."""
 
-    rows: list[str]
-    times: Seconds | None  # when they are shown as a text; None: they are none
-    place: str = ""  # where on the screen, as the file says it
+    start: int
+    stop: int
+    times: Seconds
+    place: str  # where on the screen, as the file says it
 
 
 class _Timed(NamedTuple):
@@ -63,31 +65,28 @@ _SBV = _Timed(SBV_TIMES, "0:01:02.345,0:01:04.000")
 _WEBVTT = _Timed(_WEB_TIMES, "01:02.345 --> 01:04.000", blank="", first=_WEB_FIRST)
 
 
-def _timed(text: str, name: str, form: _Timed) -> list[Run]:
-    """The rows of a file, which messages call `name`: those of a text together, and those between texts.
+def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
+    """The texts of a file, which messages call `name`.
 
     A row with times begins a text anywhere. A number above it is none, nor is, in WebVTT, what begins a block there.
     """
-    rows = _rows(text)
     if not text.strip("\ufeff").strip():
-        return [Run(rows, None)]
-    if form.first and not form.first.fullmatch(row := _bare(rows[0])):
-        has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in map(_bare, rows[:2]))
+        return []
+    rows = [*_ROW.finditer(text)]
+    bares = [row[0].strip("\ufeff\r\n") for row in rows]
+    if form.first and not form.first.fullmatch(bares[0]):
+        has_times = any(TIMES.fullmatch(row) or _WEB_TIMES.fullmatch(row) for row in bares[:2])
         hint = "times of WebVTT need that line, and SubRip is the format srt" if has_times else "is this WebVTT?"
-        raise UserError(f"{name}, line 1: {excerpt(row)} stands where WEBVTT belongs; {hint}")
-    found: list[Run] = []
+        raise UserError(f"{name}, line 1: {excerpt(bares[0])} stands where WEBVTT belongs; {hint}")
+    found: list[Cue] = []
     damaged: list[str] = []
     times: Seconds | None = None  # of the last text
     place = ""
     is_blank = is_apart = False  # whether the row is blank, and whether its block is no text
     is_first = False  # whether the row is the first one below times, where two times are text
-    bares = [*map(_bare, rows)]
-    above = _above_times(bares, form)
-    for number, bare in enumerate(bares, start=1):
+    for number, (row, bare) in enumerate(zip(rows, bares, strict=True), start=1):
         begins, is_blank = is_blank, not bare.strip(form.blank)
         is_apart = _WEB_APART.fullmatch(bare) is not None if begins and form.first else is_apart
-        is_name = number in above and (_NUMBER.fullmatch(bare) is not None or (begins and form.first is not None))
-        is_text = False
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
         elif not (is_apart or is_first) and (  # two times and no words, or one with an arrow, which alone may be text
@@ -99,62 +98,51 @@ def _timed(text: str, name: str, form: _Timed) -> list[Run]:
         elif times is None and not (is_blank or form.first or _NUMBER.fullmatch(bare)):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
             raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
-        else:
-            is_text = times is not None and not (is_blank or is_apart or (is_name and not is_first))
+        elif times is not None and not (is_blank or is_apart):
+            is_like_name = _NUMBER.fullmatch(bare) or (begins and form.first)
+            if is_first or not (is_like_name and _is_above_times(bares, number, form)):
+                goes_on = found and found[-1].stop == row.start()
+                found.append(Cue(found.pop().start if goes_on else row.start(), row.end(), times, place))
         is_first = match is not None
-        _add(found, Run([rows[number - 1]], times, place) if is_text else Run([rows[number - 1]], None))
     refuse_lines(name, damaged)
     if times is None and not form.first:
         raise UserError(f"{name}: has no line with times, such as {form.example}")
     return found
 
 
-def _above_times(rows: Sequence[str], form: _Timed) -> set[int]:
-    """The numbers of the rows before times, in all but WebVTT also over blank ones, or before nothing else."""
-    found: set[int] = set()
-    is_above = not form.first
-    for number, row in reversed([*enumerate(rows, start=1)]):
-        if is_above:
-            found.add(number)
-        if form.first or row.strip():
-            is_above = form.times.fullmatch(row) is not None
-    return found
+def _is_above_times(rows: Sequence[str], number: int, form: _Timed) -> bool:
+    """Whether times follow the row with this number; in all but WebVTT also behind blank rows, or nothing follows."""
+    below = (rows[place] for place in range(number, len(rows)) if form.first or rows[place].strip())
+    return form.first is None if (row := next(below, None)) is None else form.times.fullmatch(row) is not None
 
 
 of_subrip, of_sbv, of_webvtt = (partial(_timed, form=form) for form in (_SUBRIP, _SBV, _WEBVTT))
 
 
-def of_ass(text: str, name: str) -> list[Run]:
-    """The events of (Advanced) SubStation Alpha, with line feeds for `\\N`; comments and drawings are no text."""
+def of_ass(text: str, name: str) -> Iterator[Cue]:
+    """The events of (Advanced) SubStation Alpha; comments and drawings are no text."""
     _check_kind(_ASS_EVENTS, text, f"{name}: has no [Events]; is this ASS or SSA?")
-    found: list[Run] = []
     fields = _ASS_FIELDS
-    for row in _rows(text):
-        kind, _, content = row.partition(":")
+    for row in _ROW.finditer(text):
+        kind, _, content = row[0].partition(":")
         if kind == "Format" and content.rstrip().lower().endswith("text"):
             fields = [field.strip().lower() for field in content.split(",")]
         if kind != "Dialogue":
-            _add(found, Run([row], None))
             continue
         values = content.split(",", len(fields) - 1)
         event = dict(zip(fields, values, strict=False))
         times = SBV_TIMES.fullmatch(f"{event.get('start')},{event.get('end')}")
         said = event.get("text", "").rstrip("\r\n")
         if said and not _ASS_DRAWING.search(said):
-            start = len(row) - len(values[-1])
+            start = row.end() - len(values[-1])
             place = f"{event.get('style')} {event.get('name')}"
-            _add(found, Run([row[:start]], None))
-            _add(found, Run([said.replace("\\N", "\n")], _seconds(times.groups()) if times else (0.0, 0.0), place))
-            row = row[start + len(said) :]
-        _add(found, Run([row], None))
-    return found
+            yield Cue(start, start + len(said), _seconds(times.groups()) if times else (0.0, 0.0), place)
 
 
-def of_ttml(text: str, name: str) -> list[Run]:
+def of_ttml(text: str, name: str) -> Iterator[Cue]:
     """The paragraphs of Timed Text (TTML, DFXP)."""
     _check_kind(_TTML_ROOT, text, f"{name}: has no element <tt>; is this TTML?")
-    found: list[Run] = []
-    written = place = 0  # up to where there are runs, and where the next paragraph may begin
+    place = 0  # where the next paragraph may begin
     for tag in _TTML_START.finditer(text):
         if tag.start() < place or tag[0].endswith("/>"):
             continue
@@ -165,12 +153,8 @@ def of_ttml(text: str, name: str) -> list[Run]:
             continue
         attributes = dict(_TTML_ATTRIBUTE.findall(tag[2]))
         begin, end, duration = (_ttml_seconds(attributes.get(key, "")) for key in ("begin", "end", "dur"))
-        _add(found, Run([text[written : tag.end()]], None))
         settings = f"{attributes.get('region')} {attributes.get('style')}"
-        _add(found, Run([text[tag.end() : place]], (begin, end or begin + duration), settings))
-        written = place
-    _add(found, Run([text[written:]], None))
-    return found
+        yield Cue(tag.end(), place, (begin, end or begin + duration), settings)
 
 
 def _ttml_seconds(value: str) -> float:
@@ -186,22 +170,6 @@ def _ttml_seconds(value: str) -> float:
 def _check_kind(pattern: re.Pattern[str], text: str, message: str) -> None:
     if text.strip("\ufeff").strip() and not pattern.search(text):
         raise UserError(message)
-
-
-def _rows(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def _bare(row: str) -> str:
-    return row.strip("\ufeff\r\n")
-
-
-def _add(runs: list[Run], run: Run) -> None:
-    """Append a run of one row, or the row to the last one, if both are texts or none is."""
-    if runs and (runs[-1].times is None) == (run.times is None):
-        runs[-1].rows.extend(run.rows)
-    else:
-        runs.append(run)
 
 
 def _seconds(groups: Sequence[str | None]) -> Seconds:

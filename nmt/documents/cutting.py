@@ -7,7 +7,7 @@ lines, words and alignments; it knows nothing of cues, tags and times.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from nmt.data.words import ALONE, CLOSING_SIGNS, OPENING_SIGNS, Span, are_together, has_finer, words_of
@@ -15,6 +15,9 @@ from nmt.decoding.text.alignment import weighted_links
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
+
+Cut = tuple[str, list[Weighted]]
+"""What a text gets of a translation, on one line, with the attention of its words."""
 
 PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
 CHARACTER = 0.5  # words that one of a script without spaces counts there
@@ -42,13 +45,13 @@ def unbroken(text: str) -> list[Span]:
     return joined
 
 
-def attention_links(translation: Translation, source: str, target: str) -> list[Weighted]:
-    """How much each word of a translation attends to those of its source; both may have other white space."""
-    return weighted_links(translation.finer_alignment or translation.soft_alignment, source, target)
+def uncut(lines: Sequence[str], translations: Sequence[Translation]) -> Iterator[Cut]:
+    """The translations of the lines, each as a whole."""
+    return (cut_among([line], translation)[0] for line, translation in zip(lines, translations, strict=True))
 
 
-def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str, list[Weighted]]]:
-    """The part of the translation, on one line, for each of the texts, with the attention of its words.
+def cut_among(texts: Sequence[str], translation: Translation) -> list[Cut]:
+    """The part of the translation for each of the texts.
 
     A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
     each word costs one, so does the attention of each that it crosses, and a pause is worth PAUSE. Every text gets a
@@ -62,7 +65,8 @@ def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str,
     firsts = [bisect_left(words, min(start, len(line))) for start in starts]  # word of each unit
     counts = [0, *accumulate(len(words_of(text)) for text in texts)]
     characters = [0, *accumulate(len(text) + 1 for text in texts)]
-    links = attention_links(translation, " ".join(texts), line)
+    alignment = translation.finer_alignment or translation.soft_alignment
+    links = weighted_links(alignment, " ".join(texts), line)
     cuts = [0]
     for number in range(1, len(texts)):
         share = characters[number] / characters[-1] * starts[-1]

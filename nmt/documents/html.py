@@ -17,7 +17,8 @@ from typing import NamedTuple
 import regex
 
 from nmt.decoding.writing import Translation
-from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Parts, have_marks, part_of, written_parts
+from nmt.documents.cutting import uncut
+from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Part, have_marks, part_of, written_parts
 from nmt.documents.tags import END, FOREIGN, OTHER, RAW, START, TEXT, Attribute, Token, partners, tokens
 
 BLOCK = "block"  # a kind of tokens: tags that are not part of a line of text, so that none goes on behind them
@@ -91,7 +92,7 @@ class HtmlDocument:
     def __init__(self, html: str) -> None:
         self.lines: list[str] = []
         self._values: list[str] = []  # of attributes, as they are written; these are the first lines
-        self._parts: Parts = []
+        self._parts: list[Part] = []
         flow: list[Token] = []
         for token in self._with_slots(html):
             if token.kind == BLOCK:
@@ -114,7 +115,9 @@ class HtmlDocument:
             text = _NOTATION.write(text).replace(quote, "&#39;" if quote == "'" else "&quot;")
             return f"{quote}{text}{quote}"
 
-        return _SLOT.sub(value, written_parts(self._parts, translations, _NOTATION))
+        first = len(self._values)
+        cuts = uncut(self.lines[first:], translations[first:])
+        return _SLOT.sub(value, written_parts(self._parts, cuts, _NOTATION))
 
     def _with_slots(self, html: str) -> list[Token]:
         """Make the HTML one with a slot for each value of an attribute that is translated, which becomes a line.

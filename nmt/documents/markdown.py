@@ -20,7 +20,7 @@ from markdown_it.rules_inline import StateInline
 
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.writing import Translation
-from nmt.documents.cutting import attention_links
+from nmt.documents.cutting import Cut, uncut
 from nmt.documents.tagged import BREAK, CODE, Notation, Piece, piece_of
 from nmt.documents.tags import END, OTHER, START, Token, partners, with_texts
 
@@ -81,25 +81,24 @@ class Markdown:
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The Markdown with a translation for each of the lines."""
-        left = iter(translations)
-        return "".join(part if isinstance(part, str) else self._written(part, next(left)) for part in self._parts)
+        cuts = uncut(self.lines, translations)
+        return "".join(part if isinstance(part, str) else self._written(part, next(cuts)) for part in self._parts)
 
-    def _written(self, text: _Text, translation: Translation) -> str:
+    def _written(self, text: _Text, cut: Cut) -> str:
         """A text with its translation, whose characters get backslashes if it would have other elements without.
 
         If it would even so, emphasis is left out; and a text stays as it is that would be something else.
         """
-        line = " ".join(translation.text.split())
+        line, _ = cut
         if line == text.piece.text:
             return text.original
-        links = attention_links(translation, text.piece.text, line)
         rows = text.source.split("\n")
         width = max(map(len, rows)) if len(rows) > 1 else 0
         blocks, elements, _ = self._elements(text.source)
         written, blocks_now, elements_now = "", blocks, elements
         for write, row_start, left_away in _WAYS:
             piece = text.piece._replace(marks=[_unbroken(mark, left_away) for mark in text.piece.marks])
-            inside, left_out = _without_empty(piece.inside(line, links, self._notation._replace(write=write)))
+            inside, left_out = _without_empty(piece.inside(cut, self._notation._replace(write=write)))
             if width:
                 wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap
                 wrapped = map(wrap, inside.split(_BREAK))

@@ -18,8 +18,9 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
+from nmt.documents.cutting import uncut
 from nmt.documents.formats import declared_as_utf8
-from nmt.documents.tagged import Notation, Parts, have_marks, part_of, piece_of, tags_by, written_parts
+from nmt.documents.tagged import Notation, Part, have_marks, part_of, piece_of, tags_by, written_parts
 from nmt.errors import UserError
 
 logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
@@ -67,7 +68,7 @@ class Messages:
         if form == "xliff" and re.search(r"<xliff\b[^>]*\bversion=[\"']2", text):
             form = "xliff2"
         self._form, self._kind = form, _KINDS[form]
-        self._units: list[tuple[Any, list[Parts]]] = []
+        self._units: list[tuple[Any, list[list[Part]]]] = []
         with _refused(name, form):
             self._store = _parsed(text, name, form)
             self._plurals = _plurals(self._store, text, name) if form == "po" else None
@@ -75,7 +76,7 @@ class Messages:
             for unit in self._store.units:
                 if self._is_open(unit, names):
                     messages = [self._read(message) for message in self._messages(unit)]
-                    if any(isinstance(part, tuple) for parts in messages for part in parts):
+                    if not all(isinstance(part, str) for parts in messages for part in parts):
                         self._units.append((unit, messages))
             self.is_marked = any(have_marks(parts) for _, messages in self._units for parts in messages)
             bytes(self._store)  # what cannot be written is to be known before it is translated
@@ -105,14 +106,15 @@ class Messages:
             one = many
         return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
-    def _read(self, message: str) -> Parts:
+    def _read(self, message: str) -> list[Part]:
         rows = [message] if self._kind.notation is _XML else _ROW.findall(message)
         return [part_of(row, self._kind.notation, self.lines) for row in rows]
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines."""
+        cuts = uncut(self.lines, translations)
         for unit, messages in self._units:
-            strings = [written_parts(parts, translations, self._kind.notation) for parts in messages]
+            strings = [written_parts(parts, cuts, self._kind.notation) for parts in messages]
             if self._kind.notation is _XML:
                 _set_content(unit, strings[0])
             else:

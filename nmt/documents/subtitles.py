@@ -9,29 +9,26 @@ words. References (&amp;) of WebVTT and TTML are characters.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from html import escape, unescape
 from typing import NamedTuple
 
 import regex
 
-from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
-from nmt.documents.cues import Run, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
-from nmt.documents.cutting import cut_among
-from nmt.documents.tagged import SPACES, Notation, Piece, piece_of, tags_by
+from nmt.documents.cues import Cue, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
+from nmt.documents.cutting import Cut, cut_among
+from nmt.documents.tagged import SPACES, Notation, Part, Piece, piece_of, tags_by, written_parts
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, each is translated by itself
 
-Cut = tuple[str, list[Weighted]]  # what a piece gets of a translation, with the attention of its words
-
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
 _RUBY = r"<rt[^<>\n]*>[^<>\n]*</rt>"  # how the word before it is read
-_STAMP = re.compile(r"<[0-9][^<>\n]*>")  # when what follows it is shown; in the order of time
+_STAMP = re.compile(r"<[0-9][^<>\n]*>")  # when what follows it is shown; one may not be before another
 _WHEN = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # likewise, in SubRip that was WebVTT
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s([^<>\n]*))?>")
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
@@ -51,7 +48,7 @@ _BEHIND = f"{SPACES}{_DIRECTIONS}{_SIGNS}"  # not translated where a text ends
 class _Form(NamedTuple):
     """One of the formats."""
 
-    runs: Callable[[str, str], list[Run]]
+    cues: Callable[[str, str], Iterable[Cue]]
     notation: Notation
     row: re.Pattern[str]  # up to a line break, also one that is written out, or to a voice
     blank: str = r"^[^\S\n]*\n"  # a row that ends a cue
@@ -60,7 +57,8 @@ class _Form(NamedTuple):
 
 def _notation(tag: str, read: Callable[[str], str] = str, write: Callable[[str], str] = str) -> Notation:
     """How texts with such tags are written."""
-    return Notation(tags_by(re.compile(tag)), read, write, f"{_BEHIND}{_DASHES}>", _BEHIND, _LABEL)
+    before = f"{_BEHIND}{_DASHES}>"
+    return Notation(tags_by(re.compile(tag)), read, write, before, _BEHIND, _LABEL, in_order=_STAMP)
 
 
 _XML = (unescape, partial(escape, quote=False))
@@ -96,57 +94,48 @@ class Subtitles:
 
     def __init__(self, text: str, *, name: str, form: str = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""
-        self.lines: list[str] = []
         self._form = FORMS[form]
         self._is_old = "\r" in text and "\n" not in text  # its lines end as those of old Macs did
         text = text.replace("\r", "\n") if self._is_old else text
-        self._runs: list[str | list[str | Piece]] = []
+        self._runs: list[str | list[Part]] = []  # what is between texts, and texts by what is said
         self._sentences: list[list[Piece]] = []
-        running: list[Piece] = []  # the beginning of a sentence
+        sentences: list[list[Piece]] = []
+        is_over = True  # the last of them
         last_place: list[str] = []  # where on the screen it stands, and who speaks
-        spoken_until = 0.0
-        for rows, times, settings in self._form.runs(text, name):
-            if times is None:
-                self._runs.append("".join(rows))
-                continue
-            if times[0] - spoken_until > LONGEST_GAP:
-                self._end_sentence(running)
-                running = []
+        spoken_until, written = 0.0, 0
+        for start, stop, times, settings in self._form.cues(text, name):
+            is_over = is_over or times[0] - spoken_until > LONGEST_GAP
             spoken_until = max(spoken_until, times[1])
-            utterances = _utterances(rows, self._form)
+            utterances = _utterances(text[start:stop].replace(self._form.line_break, "\n"), self._form)
             several = len(utterances) > 1
             voices: list[str] = []
-            parts: list[str | Piece] = []
-            self._runs.append(parts)
+            parts: list[Part] = []
+            self._runs += [text[written:start], parts]
+            written = stop
             for utterance in utterances:
                 whole = "".join(utterance)
                 piece = piece_of(whole, self._form.notation)
                 spoken = _spoken(whole, self._form)
                 voices = [voice.strip() for voice in _VOICE.findall(whole)] or voices
                 place = [settings, *_PLACE.findall(utterances[0][0]), *voices]
-                is_apart = spoken.startswith(_APART) or _LABEL.match(spoken) is not None
-                if piece is None or several or is_apart or place != last_place:
-                    self._end_sentence(running)
-                    running, last_place = [], place
+                is_apart = several or spoken.startswith(_APART) or _LABEL.match(spoken) is not None
                 if piece is None:
                     parts.append(whole)
-                    continue
-                parts.append(piece)
-                running.append(piece)
-                if several or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS):
-                    self._end_sentence(running)
-                    running = []
-        self._end_sentence(running)
+                    is_over = True
+                else:
+                    if is_over or is_apart or place != last_place:
+                        sentences.append([])
+                    parts.append(piece)
+                    sentences[-1].append(piece)
+                    is_over = several or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS)
+                last_place = place
+        self._runs.append(text[written:])
+        for pieces in sentences:
+            self._sentences += [pieces] if len(pieces) <= LONGEST_SENTENCE else [[piece] for piece in pieces]
+        self.lines = [" ".join(piece.text for piece in pieces) for pieces in self._sentences]
         self.is_marked = any(
             len(sentence) > 1 or any(piece.marks for piece in sentence) for sentence in self._sentences
         )
-
-    def _end_sentence(self, pieces: list[Piece]) -> None:
-        """Make the pieces one line; or one for each, where they are too many for a sentence."""
-        for sentence in [pieces] if len(pieces) <= LONGEST_SENTENCE else [[piece] for piece in pieces]:
-            if sentence:
-                self._sentences.append(sentence)
-                self.lines.append(" ".join(piece.text for piece in sentence))
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines.
@@ -164,26 +153,21 @@ class Subtitles:
         written = "".join(run if isinstance(run, str) else self._run(run, left) for run in self._runs)
         return written.replace("\n", "\r") if self._is_old else written
 
-    def _run(self, parts: Sequence[str | Piece], cuts: Iterator[Cut]) -> str:
+    def _run(self, parts: Sequence[Part], cuts: Iterator[Cut]) -> str:
         """A run with its translations; rows that are blank without one, and would end the cue, are left out."""
-        run = "".join(part if isinstance(part, str) else self._text(part, *next(cuts)) for part in parts)
+        run = written_parts(parts, cuts, self._form.notation)
         if not all(isinstance(part, str) for part in parts):
             end = len(run.rstrip())
             run = re.sub(self._form.blank, "", run[:end], flags=re.MULTILINE) + run[end:]
         return run.replace("\n", self._form.line_break)
 
-    def _text(self, piece: Piece, translation: str, links: Sequence[Weighted]) -> str:
-        """A piece with its translation and what stands around it."""
-        text = piece.inside(translation, links, self._form.notation)
-        return f"{piece.before}{_in_time(text, piece.marks)}{piece.after}"
 
-
-def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
+def _utterances(text: str, form: _Form) -> list[list[str]]:
     """The rows of a text by speaker: each row with a dash, name, sound or voice begins another, as each of a song."""
     utterances: list[list[str]] = []
     has_text = True  # the last of them
     is_sound = False
-    for row in form.row.findall("".join(rows)):
+    for row in form.row.findall(text):
         spoken = _spoken(row, form)
         begins = spoken.startswith(_SPEAKERS) or _VOICE.match(row) or _LABEL.match(f"{spoken} ") or is_sound
         if not utterances or (has_text and begins):
@@ -193,12 +177,6 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
         has_text = has_text or spoken != ""
         is_sound = _SOUND_ALONE.fullmatch(spoken) is not None
     return utterances
-
-
-def _in_time(text: str, marks: Sequence[Mark]) -> str:
-    """A text of WebVTT with its stamps in the order of time, as `marks` are: one may not be before another."""
-    stamps = (stamp for mark in marks for stamp in _STAMP.findall(mark.tags[0]))
-    return _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)
 
 
 def _spoken(source: str, form: _Form) -> str:

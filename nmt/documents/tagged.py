@@ -5,14 +5,13 @@ which `nmt.decoding.text.marks` puts back. It knows a format by how it writes ta
 """
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.data.words import CLOSING
-from nmt.decoding.text.marks import ROOT, Mark, Weighted, written
-from nmt.decoding.writing import Translation
-from nmt.documents.cutting import attention_links, columns, in_rows
+from nmt.decoding.text.marks import ROOT, Mark, written
+from nmt.documents.cutting import Cut, columns, in_rows
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners, with_texts
 
 SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
@@ -32,6 +31,7 @@ class Notation(NamedTuple):
     label: re.Pattern[str] | None = None  # stays where a text begins; with one, so do brackets around everything
     separating: Container[str] = (BREAK, CODE)  # names of tags between two words
     keeps_rows: bool = True  # whether a translation is broken into as many rows as its source
+    in_order: re.Pattern[str] | None = None  # tags that stay in their order, as times do
 
     def words(self, source: str) -> str:
         """The text without its tags."""
@@ -50,8 +50,13 @@ class Piece(NamedTuple):
     after: str
     is_whole: bool  # whether its tags have their partners
 
-    def inside(self, translation: str, links: Sequence[Weighted], notation: Notation) -> str:
+    def written(self, cut: Cut, notation: Notation) -> str:
+        """The translation with what stays around it."""
+        return f"{self.before}{self.inside(cut, notation)}{self.after}"
+
+    def inside(self, cut: Cut, notation: Notation) -> str:
         """The translation with its tags, in no more rows than the text had; as it was where it is the same."""
+        translation, links = cut
         if translation == self.text:
             return self.source
         in_marks = sum(mark.tags[0].count("\n") for mark in self.marks)
@@ -60,42 +65,35 @@ class Piece(NamedTuple):
             longest = max(columns(notation.words(row).strip()) for row in rows)
             line_end = "\r\n" if "\r\n" in self.source else "\n"
             translation = line_end.join(in_rows(translation, most=line_ends + 1, longest=longest))
-        links = links if self.is_whole else ()
-        return written(self.text, self.marks, translation, links, escape=notation.write)
+        links = links if self.is_whole else []
+        text = written(self.text, self.marks, translation, links, escape=notation.write)
+        if notation.in_order is None:
+            return text
+        tags = (tag for mark in self.marks for tag in notation.in_order.findall(mark.tags[0]))
+        return notation.in_order.sub(lambda tag: next(tags, tag[0]), text)
 
 
-Parts = list[str | tuple[Piece, int]]
-"""What stays, and pieces with their numbers among the lines."""
+Part = str | Piece
+"""What stays, or a piece that is translated."""
 
 
-def part_of(
-    source: str, notation: Notation, lines: list[str], tokens: Sequence[Token] | None = None
-) -> str | tuple[Piece, int]:
+def part_of(source: str, notation: Notation, lines: list[str], tokens: Sequence[Token] | None = None) -> Part:
     """A part of a document: its piece, whose text is added to the `lines`; what has nothing to translate stays."""
     piece = piece_of(source, notation, tokens)
     if piece is None:
         return source if tokens is None else source[tokens[0].start : tokens[-1].stop]
     lines.append(piece.text)
-    return piece, len(lines) - 1
+    return piece
 
 
-def have_marks(parts: Parts) -> bool:
+def have_marks(parts: Iterable[Part]) -> bool:
     """Whether some piece has marks, for which word alignments are needed."""
-    return any(part[0].marks for part in parts if not isinstance(part, str))
+    return any(part.marks for part in parts if not isinstance(part, str))
 
 
-def written_parts(parts: Parts, translations: Sequence[Translation], notation: Notation) -> str:
-    """The parts with the translations of their pieces."""
-    texts = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
-        piece, number = part
-        text = " ".join(translations[number].text.split())
-        links = attention_links(translations[number], piece.text, text)
-        texts.append(f"{piece.before}{piece.inside(text, links, notation)}{piece.after}")
-    return "".join(texts)
+def written_parts(parts: Iterable[Part], cuts: Iterator[Cut], notation: Notation) -> str:
+    """The parts with what each piece, in order, gets of a translation."""
+    return "".join(part if isinstance(part, str) else part.written(next(cuts), notation) for part in parts)
 
 
 def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:

@@ -7,7 +7,7 @@ from nmt.data.words import words_of
 from nmt.decoding.text.alignment import Block, SoftAlignment
 from nmt.decoding.text.marks import Weighted
 from nmt.decoding.writing import Translation
-from nmt.documents.cutting import attention_links, unbroken
+from nmt.documents.cutting import cut_among, unbroken
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,8 @@ def test_words() -> None:
 def attention(source: list[str], target: list[str], rows: list[list[float]], *texts: str) -> list[Weighted]:
     """From soft alignments of these words, the last column of which is the end of the source."""
     alignment = SoftAlignment(source, target, [Block(np.array(rows, dtype=np.float32))], [])
-    return attention_links(Translation(texts[1], 0.0, [], [], None, (), alignment), *texts)
+    [(_, links)] = cut_among([texts[0]], Translation(texts[1], 0.0, [], [], None, (), alignment))
+    return links
 
 
 def test_attention_to_the_words_of_both_texts() -> None:
