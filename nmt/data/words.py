@@ -7,6 +7,7 @@ model make no difference. It knows subwords and text only.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,11 +51,12 @@ class PieceWords(NamedTuple):
     words: list[str]
     places: list[int]
     lasts: list[int]
+    spans: Sequence[Span] = ()  # of the words in the text
 
     def part(self, first: int, pieces: int) -> "PieceWords":
         """The same for `pieces` pieces from piece `first` on; the words stay those of the whole text."""
         chosen = slice(first, first + pieces)
-        return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
+        return self._replace(places=self.places[chosen], lasts=self.lasts[chosen])
 
 
 def are_together(text: str, place: int) -> bool:
@@ -74,6 +76,12 @@ def has_finer(text: str) -> bool:
 def words_of(text: str) -> list[Span]:
     """The words of a text, of which every character of a script without spaces is one."""
     return [match.span() for match in _FINER.finditer(text)]
+
+
+def overlapping(spans: Sequence[Span], span: Span) -> range:
+    """Which of the spans, in order, have some of the characters of another one; of an empty one, that around it."""
+    first = bisect_right(spans, span[0], key=lambda other: other[1])
+    return range(first, max(bisect_left(spans, span[1], key=lambda other: other[0]), first))
 
 
 def words_of_line(line: str, subwords: Subwords) -> PieceWords:
@@ -130,7 +138,7 @@ def words_of_parts(text: str, spans: Iterable[Span], *, finer: bool = False) -> 
         lasts.append(last)
     if finer:
         words, places, lasts = _joined(words, places, lasts)
-    return PieceWords([text[start:stop] for start, stop in words], places, lasts)
+    return PieceWords([text[start:stop] for start, stop in words], places, lasts, words)
 
 
 def _joined(

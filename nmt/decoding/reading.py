@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from nmt.data.corpus import excerpt, no_character
 from nmt.data.subwords import Vocabularies
-from nmt.data.words import Span
+from nmt.data.words import Span, overlapping
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.languages import NAMES
-from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, overlaps, with_kept
+from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, with_kept
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
-from nmt.decoding.text.sentences import Sentence, checked_language, sentences_of
+from nmt.decoding.text.sentences import checked_language, sentences_of
 from nmt.errors import InputWarning, UserError, refuse
 
 
@@ -147,21 +147,19 @@ class Reader:
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
         given = [(line, self._sentences(line, language), self.sight.found(line)) for line in lines]
         of_lines = [self._seen(*one) for one in given]
-        ids = iter(source.encode_batch([seen.text for _, of_line in of_lines for seen in of_line]))
+        ids = iter(source.encode_batch([seen.text for of_line in of_lines for seen in of_line]))
         segments = []
         together = zip(of_lines, given, requires, strict=True)
-        for number, ((parts, of_line), (line, sentences, found), required) in enumerate(together, first):
+        for number, (of_line, (line, sentences, found), required) in enumerate(together, first):
             pieces = list(islice(ids, len(of_line)))
             lacking = [(seen, self.sight.unknown_pieces(seen, ids)) for seen, ids in zip(of_line, pieces, strict=True)]
             self._doubt(line, pieces, lacking)
             if unknown := [span for pair in lacking for span in self.sight.unknown(*pair)]:
                 without = self._seen(line, sentences, with_kept(found, unknown, line))
-                pieces_without = source.encode_batch([seen.text for seen in without[1]])
+                pieces_without = source.encode_batch([seen.text for seen in without])
                 if not required or any(pieces_without):  # or what is required takes the place of unknown words
-                    (parts, of_line), pieces = without, pieces_without
-            segments.append(
-                segments_of(line, parts, of_line, pieces, source, longest=self.longest_segment, number=number)
-            )
+                    of_line, pieces = without, pieces_without
+            segments.append(segments_of(line, of_line, pieces, source, longest=self.longest_segment, number=number))
         return segments
 
     def _doubt(self, line: str, pieces: Sequence[list[int]], lacking: Sequence[tuple[Seen, Sequence[Span]]]) -> None:
@@ -174,30 +172,29 @@ class Reader:
         unknown = [seen.text[start:stop] for seen, spans in lacking for start, stop in spans]
         self.doubts.note(line, is_long=is_long, unknown="".join("".join(unknown).split()))
 
-    def _sentences(self, line: str, language: str | None) -> list[Sentence]:
+    def _sentences(self, line: str, language: str | None) -> list[Span]:
         """The sentences of a line, or it as one of them; none of a blank one."""
         if language is None or is_blank(line):
-            return [] if is_blank(line) else [Sentence(line)]
+            return [] if is_blank(line) else [(0, len(line))]
         sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
-        return [sentence for sentence in sentences if not is_blank(sentence.text)]
+        return [(start, stop) for start, stop in sentences if not is_blank(line[start:stop])]
 
-    def _seen(self, line: str, sentences: Sequence[Sentence], found: Found) -> tuple[Sequence[Sentence], list[Seen]]:
-        """The sentences of a line that are translated by themselves, and what the model sees of each."""
+    def _seen(self, line: str, sentences: Sequence[Span], found: Found) -> list[Seen]:
+        """What the model sees of each of the sentences of a line that are translated by themselves."""
         if len(sentences) > 1:
             sentences = self._together(line, sentences, found)
-        return sentences, [self.sight.seen(line, start, start + len(text), found) for text, start in sentences]
+        return [self.sight.seen(line, *sentence, found) for sentence in sentences]
 
-    def _together(self, line: str, sentences: Sequence[Sentence], found: Found) -> list[Sentence]:
+    def _together(self, line: str, sentences: Sequence[Span], found: Found) -> list[Span]:
         """The sentences, which end inside no term and nothing that is kept, with what has no words at its neighbor."""
         whole = [mark.place for mark in found]
-        together: list[Sentence] = []
+        together: list[Span] = []
         has_words = True  # the last of them
-        for sentence in sentences:
-            start, stop = sentence.start, sentence.start + len(sentence.text)
+        for start, stop in sentences:
             some = self.sight.has_words(line, start, stop, found)
-            if together and (overlaps(whole, (start, start)) or not (some and has_words)):
-                start, some = together.pop().start, some or has_words
-            together.append(Sentence(line[start:stop], start))
+            if together and (overlapping(whole, (start, start)) or not (some and has_words)):
+                start, some = together.pop()[0], some or has_words
+            together.append((start, stop))
             has_words = some
         return together
 

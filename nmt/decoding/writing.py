@@ -17,14 +17,7 @@ import numpy as np
 from nmt.config.schema import DecodingConfig
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import UNKNOWN_TEXT, Subwords, Vocabularies
-from nmt.data.words import (
-    UNKNOWN_MARK,
-    PieceWords,
-    Span,
-    has_finer,
-    spans_of_parts,
-    words_of_parts,
-)
+from nmt.data.words import UNKNOWN_MARK, PieceWords, Span, has_finer, overlapping, spans_of_parts, words_of_parts
 from nmt.decoding.engines import AnyScorer
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
@@ -44,7 +37,7 @@ from nmt.decoding.text.alignment import (
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.marks import Mark, moved, pieces
-from nmt.decoding.text.protect import Seen, is_blank, joined_spans, overlaps
+from nmt.decoding.text.protect import Seen, is_blank, joined_spans
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import LINE_END, joined_sentences
@@ -100,12 +93,6 @@ class _LineWords:
     def text(self) -> str:
         """The line with whole words."""
         return self.source.whole_words(self.segment.line)
-
-    @cached_property
-    def places(self) -> tuple[list[Span], list[Span]]:
-        """Where both are in the text."""
-        words, finer = (spans_of_parts(several.words, self.text) for several in self.both)
-        return words, finer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +211,8 @@ class Writer:
             kept = [mark.place for mark in seen.marks]
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
-                place = words.places[1][word]
-                if not (overlaps(required, mark.replaces) or overlaps(kept, place)):
+                place = source.spans[word]
+                if not (overlapping(required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
             replaced = pieces(seen.text, marks, text, links, fixed=required)
             own = (UNSEEN if part.mark is not None and marks[part.mark].tags[0] else part.text for part in replaced)
@@ -241,9 +228,8 @@ class Writer:
 
         def aligned(*, finer: bool) -> SoftAlignment:
             source = words.both[finer].part(segment.first, len(segment.source))
-            target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
-            places = spans_of_parts(target.words, whole)
-            attended = attended_by_marks(parts, places, marks=marks, line=words.text, sources=sources)
+            target = words_of_parts(whole, spans, finer=finer)
+            attended = attended_by_marks(parts, target.spans, marks=marks, line=words.text, sources=source.spans)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 
         has_others = words.both[0] is not words.both[1] or has_finer(whole)

@@ -8,7 +8,6 @@ an alignment does not depend on the subword model. It knows weights and words; i
 Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import EndLinks
-from nmt.data.words import PieceWords, Span, spans_of_parts, words_of
+from nmt.data.words import PieceWords, Span, overlapping, spans_of_parts, words_of
 from nmt.decoding.text.marks import Mark, Piece, Weighted
 from nmt.pharaoh import Link
 
@@ -142,26 +141,20 @@ def attended_by_marks(
     begin = 0
     for part in parts:
         end = begin + len(part.text)
-        for word in _overlapping(words, (begin, end)) if part.mark is not None else ():
+        for word in overlapping(words, (begin, end)) if part.mark is not None else ():
             start, stop = words[word]
             span = marks[part.mark or 0].place
             if line[slice(*span)] == part.text:  # the same characters; all of the mark's, if it is another text
                 span = span[0] + max(start - begin, 0), span[0] + min(stop - begin, len(part.text))
-            attended.setdefault(word, []).extend(_overlapping(sources, span))
+            attended.setdefault(word, []).extend(overlapping(sources, span))
         begin = end
     return {word: several for word, several in attended.items() if several}
-
-
-def _overlapping(words: Sequence[Span], span: Span) -> range:
-    """The words that have some of the characters of a span."""
-    first = bisect_right(words, span[0], key=lambda word: word[1])
-    return range(first, max(bisect_left(words, span[1], key=lambda word: word[0]), first))
 
 
 def _words_by_part(parts: Sequence[str], text: str) -> list[range]:
     """Which of its words each part of a text has."""
     words = words_of(text)
-    return [_overlapping(words, span) for span in spans_of_parts(parts, text)]
+    return [overlapping(words, span) for span in spans_of_parts(parts, text)]
 
 
 def weighted_links(alignment: SoftAlignment | None, source: str, target: str) -> list[Weighted]:

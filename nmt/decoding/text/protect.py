@@ -16,7 +16,7 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
-from nmt.data.words import ALONE, CLOSING, Span
+from nmt.data.words import ALONE, CLOSING, Span, overlapping
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS
@@ -66,6 +66,7 @@ class Seen(NamedTuple):
     places: Sequence[int]  # of each of its characters in the line
     marks: Sequence[Mark] = ()  # what is kept, and terms of a glossary, by characters of it
     in_capitals: bool = False  # whether its translation is written in capitals, as the line has it
+    sentence: Span = (0, 0)  # in the line
 
     def span(self, start: int, stop: int) -> Span:
         """The characters [start, stop) in the line, without white space before them, behind which something is kept."""
@@ -230,7 +231,8 @@ class Sight:
             return Seen("", ())
         marks = _inside(found, start, stop)
         if self.protection is None:
-            return _with_terms(Seen(line[start:stop], range(start, stop)), marks)
+            whole = Seen(line[start:stop], range(start, stop), sentence=(start, stop))
+            return _with_terms(whole, marks)
         around = _around(line, start, stop) if self.protection.around else []
         if around := [span for span in around if line[slice(*span)] not in self.learned]:
             marks = with_kept(marks, around, line)
@@ -263,7 +265,7 @@ class Sight:
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Mark]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
         if not kept and not _INVISIBLE.search(line, start, stop):
-            return Seen(line[start:stop], range(start, stop))
+            return Seen(line[start:stop], range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
@@ -286,7 +288,7 @@ class Sight:
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
-        return Seen("".join(text), places, marks)
+        return Seen("".join(text), places, marks, sentence=(start, stop))
 
     def _is_hidden(self, line: str, place: int) -> bool:
         """Whether nobody sees a character, and the vocabulary lacks it.
@@ -336,12 +338,10 @@ def _is_part(spans: Sequence[Span], other: Span) -> bool:
 
 def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
     """What was found of a line, in order, with the spans, of which nothing is kept that is a term's."""
-    terms = [mark for mark in found if mark.instead is not None]
-    marks = [*terms]
-    for start, stop in joined_spans([*(mark.place for mark in found if mark.instead is None), *spans], line):
-        first = bisect_right(terms, start, key=lambda term: term.stop)
-        last = bisect_left(terms, stop, key=lambda term: term.start)
-        for part in _between([term.place for term in terms[first:last]], start, stop):
+    marks = [mark for mark in found if mark.instead is not None]
+    terms = [mark.place for mark in marks]
+    for span in joined_spans([*(mark.place for mark in found if mark.instead is None), *spans], line):
+        for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:
                 before, after = line[begin - 1 : begin].isspace(), line[end : end + 1].isspace()
@@ -353,12 +353,6 @@ def _inside(found: Found, start: int, stop: int) -> Found:
     """Those that begin among the characters [start, stop)."""
     first, last = (bisect_left(found, bound, key=lambda mark: mark.start) for bound in (start, stop))
     return found[first:last]
-
-
-def overlaps(spans: Sequence[Span], other: Span) -> bool:
-    """Whether any of the spans, which are in order, has a part of another one."""
-    before = bisect_left(spans, (other[1],)) - 1
-    return before >= 0 and spans[before][1] > other[0]
 
 
 def _around(line: str, start: int, stop: int) -> list[Span]:

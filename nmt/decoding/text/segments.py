@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.data.words import Span
+from nmt.data.words import Span, overlapping
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.protect import Seen, overlaps
+from nmt.decoding.text.protect import Seen
 from nmt.decoding.text.required import Required
-from nmt.decoding.text.sentences import ENDS, Sentence, spaces_around
+from nmt.decoding.text.sentences import ENDS, spaces_around
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -60,7 +60,6 @@ def longest_segment(max_length: int) -> int:
 
 def segments_of(
     line: str,
-    sentences: Sequence[Sentence],
     of_line: Sequence[Seen],
     ids: Sequence[list[int]],
     subwords: Subwords,
@@ -74,7 +73,7 @@ def segments_of(
     none has more than `longest` pieces. Terms are not cut, unless they are too long.
     """
     of_line = [*compress(of_line, ids)]
-    before, *spaces = spaces_around([*compress(sentences, ids)], line)
+    before, *spaces = spaces_around([seen.sentence for seen in of_line], line)
     segments: list[Segment] = []
     first = 0
     for seen, pieces, space in zip(of_line, filter(None, ids), spaces if of_line else [], strict=True):
@@ -82,7 +81,7 @@ def segments_of(
         cuts = [slice(0, len(pieces))]
         if len(pieces) > longest:
             terms = [(mark.start, mark.stop) for mark in seen.marks if mark.start < mark.stop]
-            within = {place for place, (start, _) in enumerate(spans) if overlaps(terms, (start, start))}
+            within = {place for place, (start, _) in enumerate(spans) if overlapping(terms, (start, start))}
             cuts = segment(subwords.pieces_of_text(pieces), longest, within)
         starts = [0, *(spans[cut.start][0] for cut in cuts[1:])]
         for cut, start, stop in zip(cuts, starts, [*starts[1:], len(seen.text)], strict=True):

@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 from unicodedata import combining, normalize
 
-from nmt.data.words import has_finer
+from nmt.data.words import Span, has_finer
 from nmt.decoding.text.languages import CODE, WITH_ORDINALS
 from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
@@ -47,20 +46,13 @@ _ABBREVIATION = re.compile(
 )
 
 
-class Sentence(NamedTuple):
-    """A sentence of a line, without the white space around it."""
-
-    text: str
-    start: int = 0  # its first character in the line
-
-
-def spaces_around(sentences: Sequence[Sentence], line: str) -> list[str]:
+def spaces_around(sentences: Sequence[Span], line: str) -> list[str]:
     """The white space before the first sentence of a line, between two, and after the last one; a line end is a space.
 
     What stands there besides white space, since the subword model has no piece for it, is left out.
     """
-    starts = [*(sentence.start for sentence in sentences), len(line)]
-    stops = [0, *(sentence.start + len(sentence.text) for sentence in sentences)]
+    starts = [*(start for start, _ in sentences), len(line)]
+    stops = [0, *(stop for _, stop in sentences)]
     between = (line[stop:start] for stop, start in zip(stops, starts, strict=True))
     return [text and LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
 
@@ -86,8 +78,9 @@ def checked_language(name: str) -> str:
     return match[1]
 
 
-def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list[Sentence]:
-    """The sentences of a line by the rules of the language with this code; none of a blank one.
+def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list[Span]:
+    """The sentences of a line by the rules of the language with this code, without the white space around them; none
+    of a blank one.
 
     sentencex says where they may end, as they may behind the number of a footnote, and `_is_end` where that is one.
     What has no letters goes to the next sentence if it is a number, else to the one before. `whole_words`: only where
@@ -113,7 +106,7 @@ def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list
             starts.append(place)
     if len(starts) > 1 and _FRAGMENT.fullmatch(text, starts[-1]):
         starts.pop()
-    return [Sentence(line[start:stop].rstrip(), start) for start, stop in pairwise([*starts, len(line)])]
+    return [(start, start + len(line[start:stop].rstrip())) for start, stop in pairwise([*starts, len(line)])]
 
 
 def _next_item(text: str, start: int, place: int) -> int | None:

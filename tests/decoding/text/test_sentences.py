@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from nmt.data.words import has_finer
 from nmt.decoding.text.languages import NAMES
-from nmt.decoding.text.sentences import Sentence, checked_language, joined_sentences, sentences_of, spaces_around
+from nmt.decoding.text.sentences import checked_language, joined_sentences, sentences_of, spaces_around
 from nmt.errors import UserError
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "hy", "ja", "my", "ru", "th", "xx", "zh")
+
+
+def texts_of(line: str, language: str, **options: bool) -> list[str]:
+    return [line[start:stop] for start, stop in sentences_of(line, language, **options)]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +63,11 @@ LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "hi", "hy", "ja", "my", "ru", "
     ],
 )
 def test_sentences(language, line, texts) -> None:
-    sentences = sentences_of(line, language)
+    sentences = texts_of(line, language)
     if texts is None:  # what abbreviations a language has is for sentencex to know
         assert len(sentences) in (2, 3)
     else:
-        assert [sentence.text for sentence in sentences] == texts
-    assert all(line[start : start + len(text)] == text for text, start in sentences)
+        assert sentences == texts
 
 
 @given(
@@ -75,13 +78,13 @@ def test_sentences(language, line, texts) -> None:
 def test_nothing_of_a_line_is_lost(line, language, whole_words) -> None:
     sentences = sentences_of(line, language, whole_words=whole_words)
     spaces = spaces_around(sentences, line)
-    assert all(text == text.strip() != "" for text, _ in sentences)
-    between = [line[one.start + len(one.text) : other.start] for one, other in pairwise(sentences)]
+    texts = [line[start:stop] for start, stop in sentences]
+    assert all(text == text.strip() != "" for text in texts)
+    between = [line[stop:start] for (_, stop), (start, _) in pairwise(sentences)]
     assert not whole_words or all(map(str.isspace, between))
-    for (text, _), space, (following, _) in zip(sentences, between, sentences[1:], strict=False):  # no word is cut
+    for text, space, following in zip(texts, between, texts[1:], strict=False):  # no word is cut
         assert space or text.rstrip("\"'”’»)]}」』").endswith(("。", "？", "।")) or has_finer(following[0])
     assert all(space == "" or space.isspace() for space in spaces)
-    texts = [text for text, _ in sentences]
     parts = [part for pair in zip(spaces, [*texts, ""], strict=True) for part in pair]
     assert "".join("".join(parts).split()) == "".join(line.split())
 
@@ -99,8 +102,7 @@ def test_public_cases(shared_data: Path) -> None:
         code = CODES[Path(name).stem.removeprefix("test_")]
         for text, expected in texts:
             got, wanted = (
-                ["".join(one.split()) for one in sentences]
-                for sentences in ([sentence.text for sentence in sentences_of(text, code)], expected)
+                ["".join(one.split()) for one in sentences] for sentences in (texts_of(text, code), expected)
             )
             right += got == wanted
             restored += "".join(got) == "".join(text.split())
@@ -112,7 +114,7 @@ def test_no_word_of_real_lines_is_cut(shared_data: Path, language: str) -> None:
     """Help texts that are full of names of files, functions and cells."""
     packed = shared_data / "libreoffice-help" / "en-de" / f"all.{language}.gz"
     lines = gzip.decompress(packed.read_bytes()).decode().split("\n")
-    cut = [(line, start) for line in lines for _, start in sentences_of(line, language)[1:]]
+    cut = [(line, start) for line in lines for start, _ in sentences_of(line, language)[1:]]
     assert len(cut) > 5000
     assert all(line[start - 1].isspace() and not line[start].islower() for line, start in cut)
 
@@ -124,18 +126,17 @@ def test_wide_spaces_that_sentencex_fails_at() -> None:
 
 def test_a_line_of_a_megabyte_is_cut_in_linear_time() -> None:
     line = "“ a. " * 200_000  # quotations that never end
-    sentences = sentences_of(line, "en")
-    assert "".join(text for text, _ in sentences).replace(" ", "") == line.replace(" ", "")
+    assert "".join(texts_of(line, "en")).replace(" ", "") == line.replace(" ", "")
 
 
 def test_a_long_sentence_without_end_is_one() -> None:
     line = "abcdef " * 3000
-    assert sentences_of(line, "en") == [Sentence(line.strip())]
+    assert texts_of(line, "en") == [line.strip()]
 
 
 def test_long_lines_are_cut_where_short_ones_are() -> None:
     line = "The dog sleeps. Mr. Smith left! " * 1000  # 32,000 characters, more than are looked at together
-    assert {text for text, _ in sentences_of(line, "en")} == {"The dog sleeps.", "Mr. Smith left!"}
+    assert {*texts_of(line, "en")} == {"The dog sleeps.", "Mr. Smith left!"}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_long_lines_are_cut_where_short_ones_are() -> None:
     ],
 )
 def test_whole_words_are_not_cut(line, whole_words, texts) -> None:
-    assert [text for text, _ in sentences_of(line, "zh", whole_words=whole_words)] == texts
+    assert texts_of(line, "zh", whole_words=whole_words) == texts
 
 
 @pytest.mark.parametrize(
@@ -165,13 +166,12 @@ def test_other_names_are_no_languages(name) -> None:
 
 
 def test_the_spaces_of_a_line() -> None:
-    sentences = [Sentence("A.", 2), Sentence("B.", 6), Sentence("C.", 9)]
-    assert spaces_around(sentences, "\t A.\u00a0 B.\u2028C.\r\n ") == ["\t ", "\u00a0 ", " ", "  "]
+    assert spaces_around([(2, 4), (6, 8), (9, 11)], "\t A.\u00a0 B.\u2028C.\r\n ") == ["\t ", "\u00a0 ", " ", "  "]
 
 
 def test_what_is_no_sentence_is_no_space() -> None:
     """Such as a sentence of which the subword model makes no piece."""
-    assert spaces_around([Sentence("A.", 0), Sentence("B.", 5)], "A. \u200b B.") == ["", "  ", ""]
+    assert spaces_around([(0, 2), (5, 7)], "A. \u200b B.") == ["", "  ", ""]
 
 
 @pytest.mark.parametrize(
