@@ -22,8 +22,8 @@ Span = tuple[int, int]  # characters [start, stop)
 # With the punctuation of kana and Han
 ALONE = f"{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"
 _ALONE = re.compile(f"[{ALONE}]")
-# With the characters inside of words that nobody sees; a zero-width space allows a line break, as a space does
-WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|[^\s\u200b]")
+# With the characters inside of words that nobody sees, but no zero-width space, which allows a line break
+WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|\S")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
 OPENING_SIGNS = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
@@ -51,12 +51,11 @@ class PieceWords(NamedTuple):
     words: list[str]
     places: list[int]
     lasts: list[int]
-    spans: Sequence[Span] = ()  # of the words in the text
 
     def part(self, first: int, pieces: int) -> "PieceWords":
         """The same for `pieces` pieces from piece `first` on; the words stay those of the whole text."""
         chosen = slice(first, first + pieces)
-        return self._replace(places=self.places[chosen], lasts=self.lasts[chosen])
+        return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
 
 
 def are_together(text: str, place: int) -> bool:
@@ -138,7 +137,7 @@ def words_of_parts(text: str, spans: Iterable[Span], *, finer: bool = False) -> 
         lasts.append(last)
     if finer:
         words, places, lasts = _joined(words, places, lasts)
-    return PieceWords([text[start:stop] for start, stop in words], places, lasts, words)
+    return PieceWords([text[start:stop] for start, stop in words], places, lasts)
 
 
 def _joined(

@@ -94,6 +94,12 @@ class _LineWords:
         """The line with whole words."""
         return self.source.whole_words(self.segment.line)
 
+    @cached_property
+    def places(self) -> tuple[list[Span], list[Span]]:
+        """Where both are in the text."""
+        words, finer = (spans_of_parts(several.words, self.text) for several in self.both)
+        return words, finer
+
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
@@ -211,7 +217,7 @@ class Writer:
             kept = [mark.place for mark in seen.marks]
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
-                place = source.spans[word]
+                place = words.places[1][word]
                 if not (overlapping(required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
             replaced = pieces(seen.text, marks, text, links, fixed=required)
@@ -228,8 +234,9 @@ class Writer:
 
         def aligned(*, finer: bool) -> SoftAlignment:
             source = words.both[finer].part(segment.first, len(segment.source))
-            target = words_of_parts(whole, spans, finer=finer)
-            attended = attended_by_marks(parts, target.spans, marks=marks, line=words.text, sources=source.spans)
+            target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
+            places = spans_of_parts(target.words, whole)
+            attended = attended_by_marks(parts, places, marks=marks, line=words.text, sources=sources)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 
         has_others = words.both[0] is not words.both[1] or has_finer(whole)

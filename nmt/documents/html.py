@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from html import escape, unescape
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import regex
@@ -93,15 +95,11 @@ class HtmlDocument:
         self.lines: list[str] = []
         self._values: list[str] = []  # of attributes, as they are written; these are the first lines
         self._parts: list[Part] = []
-        flow: list[Token] = []
-        for token in self._with_slots(html):
-            if token.kind == BLOCK:
-                self._read_flow(flow)
-                self._parts.append(self._html[token.start : token.stop])
-                flow = []
+        for is_block, together in groupby(self._with_slots(html), key=lambda token: token.kind == BLOCK):
+            if is_block:
+                self._parts += [self._html[token.start : token.stop] for token in together]
             else:
-                flow.append(token)
-        self._read_flow(flow)
+                self._read_flow([*together])
         self.is_marked = have_marks(self._parts)
 
     def written(self, translations: Sequence[Translation]) -> str:
@@ -145,18 +143,15 @@ class HtmlDocument:
         """Read what stands between two block-level tags: a text for each part in which every tag has its partner."""
         begins = [index for index in range(1, len(flow)) if self._begins_text(flow, index)]
         for begin, end in zip([0, *begins], [*begins, len(flow)], strict=True):
-            part, start = flow[begin:end], 0
-            together = partners(part)
-            for index, token in enumerate(part):
-                if token.kind in (START, END) and index not in together:
-                    self._read_text(part[start:index])
-                    self._parts.append(self._html[token.start : token.stop])
-                    start = index + 1
-            self._read_text(part[start:])
-
-    def _read_text(self, part: Sequence[Token]) -> None:
-        if part:
-            self._parts.append(part_of(self._html, _NOTATION, self.lines, part))
+            part = flow[begin:end]
+            paired = partners(part)
+            lonely = [token.kind in (START, END) and index not in paired for index, token in enumerate(part)]
+            for is_lonely, group in groupby(zip(lonely, part, strict=True), key=itemgetter(0)):
+                text = [token for _, token in group]
+                if is_lonely:
+                    self._parts += [self._html[token.start : token.stop] for token in text]
+                else:
+                    self._parts.append(part_of(self._html, _NOTATION, self.lines, text))
 
     def _begins_text(self, parts: Sequence[Token], index: int) -> bool:
         """Whether a text begins inside a flow: at the second of two line breaks, which make a paragraph, and at a link

@@ -172,16 +172,12 @@ def weighted_links(alignment: SoftAlignment | None, source: str, target: str) ->
         total = sum(row)
         for part, weight in enumerate(row, first):
             if weight > LEAST * total:
+                size = len(sources[part])
                 for index, place in enumerate(places):
-                    words = share(sources[part], index, len(places))
+                    first_word = index * size // len(places)
+                    words = sources[part][first_word : max((index + 1) * size // len(places), first_word + 1)]
                     links += [(word, place, weight / total / len(words)) for word in words]
     return links
-
-
-def share(words: range, index: int, parts: int) -> range:
-    """The words of the part `index` of so many equal parts: at least one, if there are any."""
-    first = index * len(words) // parts
-    return words[first : max((index + 1) * len(words) // parts, first + 1)]
 
 
 # ------------------------------------------------------------------------------------------------------ scores of words

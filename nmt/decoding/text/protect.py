@@ -230,13 +230,12 @@ class Sight:
         if not self.has_words(line, start, stop, found):
             return Seen("", ())
         marks = _inside(found, start, stop)
-        if self.protection is None:
-            whole = Seen(line[start:stop], range(start, stop), sentence=(start, stop))
-            return _with_terms(whole, marks)
-        around = _around(line, start, stop) if self.protection.around else []
+        around = _around(line, start, stop) if self.protection is not None and self.protection.around else []
         if around := [span for span in around if line[slice(*span)] not in self.learned]:
             marks = with_kept(marks, around, line)
         seen = _with_terms(self._shown(line, start, stop, [mark for mark in marks if mark.instead is None]), marks)
+        if self.protection is None:
+            return seen
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
         if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS:
@@ -264,7 +263,7 @@ class Sight:
 
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Mark]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
-        if not kept and not _INVISIBLE.search(line, start, stop):
+        if not kept and (self.protection is None or not _INVISIBLE.search(line, start, stop)):
             return Seen(line[start:stop], range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []

@@ -5,7 +5,7 @@ import pytest
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, words_of_line
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.text.alignment import soft_alignment
 from nmt.decoding.text.required import Required, as_given, encoded_prefix, word_continuations
 from nmt.decoding.text.unknown_words import replacements
@@ -80,7 +80,7 @@ def test_constraints_are_refused(translator: Translator) -> None:
 
 def test_unknown_words_are_replaced_by_whole_ones(cut: Subwords) -> None:
     source = words_of_line("a run@@ ing Zo@@ ë .", cut)
-    assert source[:3] == (["a", "runing", "Zoë", "."], [0, 1, 1, 2, 2, 3], [0, 1, 1, 2, 2, 3])
+    assert source == PieceWords(["a", "runing", "Zoë", "."], [0, 1, 1, 2, 2, 3], [0, 1, 1, 2, 2, 3])
     weights = np.zeros((4, 7), dtype=np.float32)
     weights[2] = [0.3, 0.2, 0.0, 0.2, 0.2, 0.1, 0.0]  # 0.4 for the two pieces of Zoë
     tokens = [*cut.encode("dog run@@"), UNKNOWN, *cut.encode(".")]

@@ -132,8 +132,8 @@ def test_two_texts_instead_of_one_word() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["a", "b,", "狗", "«x»", "F5", "."]), max_size=7),
-    st.lists(st.sampled_from(["A", "B,", "犬", "„X“", "F5", "."]), max_size=7),
+    st.lists(st.sampled_from(["a", "b,", "狗", "«x»", "F5", ".", "\u200b"]), max_size=7),
+    st.lists(st.sampled_from(["A", "B,", "犬", "„X“", "F5", ".", "\u200b"]), max_size=7),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.booleans()), max_size=6),
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.floats(0.03, 1.0)), max_size=15),
 )
