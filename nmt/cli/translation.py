@@ -25,7 +25,7 @@ from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, m
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document, written
-from nmt.documents.formats import Format, declared_as_utf8
+from nmt.documents.formats import declared_as_utf8
 from nmt.errors import UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
@@ -107,7 +107,7 @@ def _check_lines(request: Request, translator: Translator) -> None:
 
 
 @enough_memory(MEMORY)
-def _translate_document(request: Request, form: Format) -> None:
+def _translate_document(request: Request, form: str) -> None:
     name = "standard input" if request.source is None else str(request.source)
     if request.source is None:
         content = sys.stdin.buffer.read(LARGEST_TEXT + 1)

@@ -25,7 +25,7 @@ from nmt.decoding.chunks import Shard
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.text.sentences import checked_language
-from nmt.documents.formats import FORMATS, OTHERS, Format, extension, format_by_extension, likely_format
+from nmt.documents.formats import FORMATS, OTHERS, extension, format_by_extension, likely_format
 from nmt.errors import InputWarning, collected, counted, nothing_at, refuse
 from nmt.processes import Processes
 
@@ -41,7 +41,7 @@ class Request:
     models: Models
     options: TranslationOptions
     source: Path | None  # None: standard input
-    format: Format
+    format: str
     beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
     lines: int | None  # of the source, if they can be counted
     alignments: AlignmentOutputs
@@ -97,9 +97,9 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     )
 
 
-def _read_format(options: argparse.Namespace, problems: list[str]) -> Format:
+def _read_format(options: argparse.Namespace, problems: list[str]) -> str:
     """The format that is given, or that of files with the extension of the input."""
-    form: Format | None = options.format
+    form: str | None = options.format
     if form is not None and form not in FORMATS:
         problems.append(f"--format {shlex.quote(form)}: unknown; choose one of {', '.join(FORMATS)}")
     path = Path(options.input)
@@ -170,7 +170,7 @@ def _counted_lines(options: argparse.Namespace, source: Path | None, problems: l
     return lines
 
 
-def _of_lines_alone(options: argparse.Namespace, form: Format, processes: Processes) -> list[str]:
+def _of_lines_alone(options: argparse.Namespace, form: str, processes: Processes) -> list[str]:
     """Which of the options do not go with a document that is read as a whole."""
     problems = []
     named = f"--format {form}" if options.format else f"--input {options.input} ({form}, by its ending)"

@@ -15,15 +15,15 @@ from nmt.decoding.text.lines import check_text
 from nmt.decoding.text.segments import SENTENCE_END
 from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.writing import PERIODS
-from nmt.documents.formats import FORMATS, Document, Format, PlainText
+from nmt.documents.formats import FORMATS, Document, PlainText
 from nmt.errors import UserError
 
 _PERIOD = re.compile(rf"(?<=[^\W\d])[{PERIODS}]\s*\Z")
 
 
-def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
+def read_document(text: str, *, format: str, name: str = "the document") -> Document:  # noqa: A002
     """Read a document. Raises UserError, which calls it `name`, for an unknown format and for what it cannot have."""
-    if format not in FORMATS:  # from a program that is not checked by its types
+    if format not in FORMATS:
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
     check_text(text, name)
     if (half := no_character(text)) is not None:
@@ -71,7 +71,7 @@ def translate_document(
     translator: Translator,
     text: str,
     *,
-    format: Format = "text",  # noqa: A002
+    format: str = "text",  # noqa: A002
     options: TranslationOptions | None = None,
     name: str = "the document",
 ) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import regex
@@ -83,24 +83,8 @@ class Kind(NamedTuple):
     any_line: str | None = None  # one that the beginning of some of the first lines matches
 
 
-Format = Literal[
-    "text",
-    "paragraphs",
-    "html",
-    "markdown",
-    "srt",
-    "vtt",
-    "ass",
-    "sbv",
-    "ttml",
-    "po",
-    "xliff",
-    "ts",
-    "properties",
-    "json",
-]
-FORMATS: dict[Format, Kind] = {
-    "text": Kind(lambda text, name: PlainText(text)),
+FORMATS: dict[str, Kind] = {
+    "text": Kind(lambda text, name: PlainText(text), (".txt",)),
     "paragraphs": Kind(_paragraphs),
     "html": Kind(_html, (".html", ".htm", ".xhtml"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
     "markdown": Kind(_markdown, (".md", ".markdown")),
@@ -130,12 +114,12 @@ OTHERS = {  # extensions of what is not read, and what to do with it
 _CHARSET = re.compile(r"(?i)(?<=charset=)([\"']?)(?!utf-?8\b)[\w-]+|(?<=encoding=)([\"'])[\w-]+")
 
 
-def format_by_extension(path: PurePath) -> Format | None:
+def format_by_extension(path: PurePath) -> str | None:
     """The format of the files with this extension, which may stand before a .gz."""
     return next((name for name, kind in FORMATS.items() if extension(path) in kind.extensions), None)
 
 
-def likely_format(first_lines: Iterable[str]) -> Format:
+def likely_format(first_lines: Iterable[str]) -> str:
     """The format that a file probably has, by its first lines."""
     for number, line in enumerate(first_lines):
         for name, kind in FORMATS.items():

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
@@ -24,7 +24,7 @@ from nmt.data.corpus import text_of
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import name_of
 from nmt.documents.document import read_document, written
-from nmt.documents.formats import FORMATS, Document, Format
+from nmt.documents.formats import FORMATS, Document
 from nmt.errors import UserError, collected, refuse, shortened
 from nmt.serving.limits import PACKAGE, Detected, Detector, Limits, Pair, distance, matching
 
@@ -37,10 +37,7 @@ MOST_WEIGHTS = 1_000_000  # of alignments, if a line becomes as many words as it
 MOST_TERMS = 10_000  # of a glossary
 MOST_SHOWN = 40  # characters of a value, in messages
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
-EXTENSIONS: dict[str, Format] = {  # of files, with their formats
-    ".txt": "text",
-    **{extension: name for name, kind in FORMATS.items() for extension in kind.extensions},
-}
+EXTENSIONS = {extension: name for name, kind in FORMATS.items() for extension in kind.extensions}
 AUTO = "auto"  # in place of a source language
 OF_TEXTS = ("alternatives", "alignments", "word_scores")  # what the answer to a file has no room for
 OPTIONS = {field.name for field in dataclasses.fields(TranslationOptions)}
@@ -93,7 +90,7 @@ class Fields(Texts):
 
     source: str = Field(description="The code of a language, or auto.")
     target: str = Field(description="The code of a language.")
-    format: Format = "text"
+    format: Literal[tuple(FORMATS)] = "text"  # type: ignore[valid-type]
     alternatives: int = Field(0, description="How many other translations to add.")
     alignments: bool = Field(False, description="Whether to tell what each word was translated from.")
     word_scores: bool = Field(False, description="Whether to tell the log-probability of each word.")

@@ -10,7 +10,6 @@ from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.documents.document import read_document, translate_document
 from nmt.documents.document import written as document_written
-from nmt.documents.formats import Format
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
 from nmt.serving.limits import Limits, Pair
@@ -96,7 +95,7 @@ def test_into_a_script_without_spaces(tmp_path: Path, html: str, expected: str) 
     assert served(translator, html, "html") == expected
 
 
-def served(translator: Translator, text: str, form: Format) -> object:
+def served(translator: Translator, text: str, form: str) -> object:
     """What the server answers."""
     pair = Pair("en", "de")
     models = Served({pair: translator}, {pair: TranslationOptions(split_sentences="en")})
@@ -130,7 +129,7 @@ ENTRY = "<source>Today our men</source>"
         ),
     ],
 )
-def test_a_document_and_the_server(translator: Translator, form: Format, text: str, stated: str) -> None:
+def test_a_document_and_the_server(translator: Translator, form: str, text: str, stated: str) -> None:
     """It says in translation which language it is in, but not of its parts; and the server writes the same."""
     text = text.format(stated.replace("{}", "en-US"))
     written = translate_document(translator, text, format=form)
