@@ -56,7 +56,8 @@ def save_known_model(
     split: bool = False,
     certainty: float = 8.0,
 ) -> None:
-    """Write a model that translates the words `source` into `target`, word by word along `links`.
+    """Write a model that translates the words `source` into `target`, word by word along `links`; as it normalizes
+    nothing, it is so small that PyTorch computes it and not ONNX Runtime.
 
     Each word stands once in its sentence, and each target word has one link. `split`: words are cut into a piece for
     each letter, of which no side has one twice, and links are those of pieces. `certainty`: by what the logit of the
@@ -106,7 +107,9 @@ def save_known_model(
 def _word_model(words: Sequence[str]) -> Subwords:
     """One piece for each word, besides the four special symbols."""
     assert len(set(words)) == len(words)
-    return Subwords.train([" ".join(words)], settings=SubwordsConfig(type="word", size=len(words) + 4))
+    return Subwords.train(
+        [" ".join(words)], settings=SubwordsConfig(type="word", size=len(words) + 4, normalization="identity")
+    )
 
 
 def _letter_model(words: Sequence[str]) -> Subwords:
@@ -114,7 +117,7 @@ def _letter_model(words: Sequence[str]) -> Subwords:
     text = " ".join(words)
     firsts = [" ".join([word[0]] * 10) for word in words]  # so often that they are joined to their marks, and no others
     size = 4 + len({*text.replace(" ", ""), "▁"}) + len(words)
-    subwords = Subwords.train([text, *firsts], settings=SubwordsConfig(type="bpe", size=size))
+    subwords = Subwords.train([text, *firsts], settings=SubwordsConfig(type="bpe", size=size, normalization="identity"))
     letters = [f"▁{letter}" if index == 0 else letter for word in words for index, letter in enumerate(word)]
     assert subwords.pieces(subwords.encode(text)) == letters
     return subwords

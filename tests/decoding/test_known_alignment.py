@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.decoding import translator as translator_module
+from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.models.decoders import DECODERS as TYPES
@@ -16,7 +18,9 @@ LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]  # two words change pla
 
 
 @pytest.fixture(params=DECODERS)
-def translator(request: pytest.FixtureRequest, tmp_path: Path) -> Translator:
+def translator(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Translator:
+    """By ONNX Runtime; PyTorch's alignments are those of `tests/cli/test_known_alignments.py`."""
+    monkeypatch.setattr(translator_module, "WORTH_EXPORTING", 1)
     save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
     return Translator.load(tmp_path / "model")
 
@@ -27,6 +31,7 @@ def test_every_type_of_decoder_is_here() -> None:
 
 def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:
     """It is at what the next word stands for; after the last word it is at the end of the source, which has no word."""
+    assert isinstance(translator.scorer, RuntimeScorer)
     lines, options = [" ".join(SOURCE), ""], {"alignments": True, "alignment_step": "next"}
     (best,), (blank,) = translate(translator, lines, beam_size=1, **options)
     assert best.soft_alignment is not None

@@ -45,7 +45,7 @@ DIFFERENT = next(
 )
 
 
-@pytest.mark.parametrize("beam_size", [1, 3, 5])
+@pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
 def test_two_models(ensemble: str, beam_size: int) -> None:
     decoding = {"beam_size": beam_size, "coverage_penalty": 0.2, "minimum_length_ratio": 1.0}
