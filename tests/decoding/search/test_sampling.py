@@ -137,13 +137,13 @@ def test_frequencies_are_the_probabilities() -> None:
     tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, :, [PAD, BEGIN]] = -math.inf
     tables -= np.log(np.exp(tables).sum(axis=-1, keepdims=True))
-    drawn = keys(11, [(0,)], samples=20_000, steps=3)
+    drawn = keys(11, [(0,)], samples=8_000, steps=3)
     counts = Counter(tuple(hypothesis.tokens) for hypothesis in samples(tables, drawn, [3])[0])
     for words in [(), (4,), (5,), (4, 4), (5, 4), (1, 5)]:
         path = [BEGIN, *words] + [END] * (len(words) < 2)  # at the limit END is no choice
         probability = math.exp(sum(float(tables[0, last, token]) for last, token in itertools.pairwise(path)))
-        deviation = math.sqrt(probability * (1 - probability) / 20_000)
-        assert abs(counts[words] / 20_000 - probability) < 4 * deviation, words
+        deviation = math.sqrt(probability * (1 - probability) / 8_000)
+        assert abs(counts[words] / 8_000 - probability) < 4 * deviation, words
 
 
 def test_nan_is_an_error() -> None:
