@@ -205,10 +205,6 @@ class Translator:
     def _continuing(self) -> Array:
         return word_continuations(self.vocabularies.target)
 
-    def _continuing_for(self, *required: object) -> Array | None:
-        """The pieces that make a word longer; None where nothing is `required`."""
-        return None if all(one is None for one in required) else self._continuing
-
     def _forbidden(self, options: TranslationOptions) -> Forbidden | None:
         return forbidden_by(options.forbidden, self.vocabularies.target)
 
@@ -308,7 +304,7 @@ class Translator:
             decoding=decoding,
             options=options,
             shortlist=self.shortlist,
-            continuing=self._continuing_for(prefixes, constraints),
+            continuing=None if prefixes is None and constraints is None else self._continuing,
             forbidden=forbidden,
         )
         writer = Writer(

@@ -304,15 +304,14 @@ def _to_place(segment: Segment, text: str) -> list[Mark]:
     marks: list[Mark] = []
     for mark in seen.marks:
         if mark.instead is None:
-            content = LINE_END.sub(" ", segment.line[slice(*mark.place)])
+            content, _ = mark.tags
             is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
             had[content] += is_there
-            written = mark._replace(tags=(content, ""))
         else:
             is_there = mark.instead in there
-            written = mark._replace(instead=seen.cased(mark.instead))
+            mark = mark._replace(instead=seen.cased(mark.instead))
         if not is_there:
-            marks.append(written)
+            marks.append(mark)
     return marks
 
 

@@ -101,8 +101,8 @@ def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
         elif times is not None and not (is_blank or is_apart):
             is_like_name = _NUMBER.fullmatch(bare) or (begins and form.first)
             if is_first or not (is_like_name and _is_above_times(bares, number, form)):
-                goes_on = found and found[-1].stop == row.start()
-                found.append(Cue(found.pop().start if goes_on else row.start(), row.end(), times, place))
+                begin = found.pop().start if found and found[-1].stop == row.start() else row.start()
+                found.append(Cue(begin, row.end(), times, place))
         is_first = match is not None
     refuse_lines(name, damaged)
     if times is None and not form.first:
@@ -113,7 +113,8 @@ def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
 def _is_above_times(rows: Sequence[str], number: int, form: _Timed) -> bool:
     """Whether times follow the row with this number; in all but WebVTT also behind blank rows, or nothing follows."""
     below = (rows[place] for place in range(number, len(rows)) if form.first or rows[place].strip())
-    return form.first is None if (row := next(below, None)) is None else form.times.fullmatch(row) is not None
+    row = next(below, None)
+    return form.first is None if row is None else form.times.fullmatch(row) is not None
 
 
 of_subrip, of_sbv, of_webvtt = (partial(_timed, form=form) for form in (_SUBRIP, _SBV, _WEBVTT))

@@ -218,17 +218,16 @@ def _prepared(html: str) -> list[Token]:
             if inside != translates or begins_note:
                 inside = inside and not begins_note
                 elements.append(_Element(ends[index], inside, begins_note))
-        attributes = token.attributes if is_read and token.name not in ("link", "style") else ()
         is_tag = token.kind in (START, END)
+        if not is_read or token.name in ("link", "style"):
+            token = token._replace(attributes=())
         if is_tag and token.name in BLOCKS and (translates or index == last):
-            found.append(token._replace(kind=BLOCK, attributes=attributes))
+            token = token._replace(kind=BLOCK)
         elif translates and (token.kind == TEXT or (token.kind == OTHER and token.name == "title")):
-            found.append(token._replace(kind=TEXT, name=""))
-        elif translates and inside and index != last and is_tag and token.name not in _ALONE:
-            found.append(token._replace(attributes=attributes))
-        else:
-            name = CODE if token.kind == TEXT and not is_note else token.name
-            found.append(token._replace(kind=OTHER, name=name, attributes=attributes))
+            token = token._replace(kind=TEXT, name="")
+        elif not (translates and inside and index != last and is_tag and token.name not in _ALONE):
+            token = token._replace(kind=OTHER, name=CODE if token.kind == TEXT and not is_note else token.name)
+        found.append(token)
     return found
 
 

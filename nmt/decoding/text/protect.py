@@ -19,7 +19,7 @@ from nmt.data.subwords import Subwords
 from nmt.data.words import ALONE, CLOSING, Span, overlapping
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
-from nmt.decoding.text.sentences import ENDS
+from nmt.decoding.text.sentences import ENDS, LINE_END
 from nmt.errors import UserError
 from nmt.protected import BEGINNING, PATTERNS, SIGN, WITHOUT_LETTERS, Sets
 from nmt.symbols import UNKNOWN
@@ -344,7 +344,8 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
             begin, end = _stripped(line, *part)
             if begin < end:
                 before, after = line[begin - 1 : begin].isspace(), line[end : end + 1].isspace()
-                marks.append(Mark(begin, end, before=before, after=after, place=(begin, end)))
+                content = LINE_END.sub(" ", line[begin:end])
+                marks.append(Mark(begin, end, before=before, after=after, tags=(content, ""), place=(begin, end)))
     return sorted(marks, key=lambda mark: mark.place)
 
 
