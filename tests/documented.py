@@ -47,7 +47,7 @@ ELSEWHERE = {
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
     "multi30k": (r"multi30k|(benchmarks\.|configs/research/)attention_table", "needs Multi30k, and minutes to hours"),
-    "others": (r"wmt_news10k|histnorm|: set=", "needs files of others that data/README.md names"),
+    "others": (r"wmt_news10k|histnorm|sigmorphon|: (set|language)=", "needs files of others that data/README.md names"),
     "measures": (r"benchmarks[/.]", "measures for minutes to hours"),
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),

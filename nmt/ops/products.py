@@ -5,8 +5,9 @@ AMD EPYC of the Zen 5 generation: 190 against 430 GFLOP/s). PyTorch's one switch
 inputs to bfloat16; whether oneDNN then does round depends on the processor. So the permission is given only where a
 trial shows that it changes nothing but the library: the products stay float32.
 
-oneDNN builds, and keeps, a kernel for every shape it meets (about a megabyte and a millisecond each). It is
-therefore for code that computes products of a few shapes again and again, not for a whole process.
+With AVX-512 oneDNN builds, and keeps, a kernel for every shape it meets (about a megabyte and a millisecond each). It
+is therefore for code that computes products of a few shapes again and again, not for a whole process; and rows are
+filled up there. With AVX2 it has one kernel for all shapes.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +53,10 @@ def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def in_pieces(multiply: Product, rows: Tensor) -> Tensor:
-    """multiply(rows) (count, columns), for rows (count, inner_size), asked for few different numbers of rows."""
+    """multiply(rows) (count, columns), for rows (count, inner_size), asked for few different numbers of rows where each
+    has a kernel of its own."""
+    if not has_kernels_by_shape(rows.device.type):
+        return multiply(rows)
     if rows.size(0) > CHUNK:
         return torch.cat([_filled(multiply, piece) for piece in rows.split(CHUNK)])
     return _filled(multiply, rows)
@@ -76,6 +80,9 @@ def outer_products(left: Tensor, right: Tensor) -> Tensor:
     """
     total = left.new_zeros(left.size(1), right.size(1))
     with fast_products():
+        if not has_kernels_by_shape(left.device.type):
+            add_product(total, rounded(left).t(), rounded(right))
+            return total
         for start in range(0, left.size(0), OUTER_CHUNK):
             first, second = (_whole(rounded(rows[start : start + OUTER_CHUNK]), OUTER_ROWS) for rows in (left, right))
             add_product(total, first.t(), second)
@@ -111,6 +118,12 @@ def fast_products() -> Iterator[None]:
             former = _formers.pop()
             if not _formers:
                 settings.fp32_precision = former
+
+
+@cache
+def has_kernels_by_shape(device: str) -> bool:
+    """Whether products on a device of this type are those of oneDNN with a kernel for every shape."""
+    return device == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 @cache

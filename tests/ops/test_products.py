@@ -116,8 +116,8 @@ def test_large_products_are_computed_with_the_switch_on(
     ("rows", "expected"),
     [(1, [1]), (15, [15]), (16, [16]), (17, [32]), (200, [208]), (256, [256]), (300, [256, 48]), (513, [256, 256, 1])],
 )
-def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int]) -> None:
-    """In pieces of at most 256."""
+def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In pieces of at most 256; but all together where one kernel computes all shapes."""
     met = []
 
     def twice(some: Tensor) -> Tensor:
@@ -125,8 +125,11 @@ def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int]) -> N
         return 2 * some
 
     values = torch.arange(rows * 3.0).view(rows, 3)
-    assert torch.equal(in_pieces(twice, values), 2 * values)
-    assert met == expected
+    for has_kernels, numbers in ((True, expected), (False, [rows])):
+        monkeypatch.setattr(products, "has_kernels_by_shape", lambda device, answer=has_kernels: answer)
+        met.clear()
+        assert torch.equal(in_pieces(twice, values), 2 * values)
+        assert met == numbers
 
 
 @pytest.mark.parametrize(
@@ -135,8 +138,16 @@ def test_few_numbers_of_rows_are_multiplied(rows: int, expected: list[int]) -> N
 def test_outer_products_have_few_inner_sizes(rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     met = []
     monkeypatch.setattr(products, "add_product", lambda total, left, right: met.append(len(right)))
-    outer_products(torch.ones(rows, 2), torch.ones(rows, 3))
-    assert met == expected
+    for has_kernels, numbers in ((True, expected), (False, [rows])):
+        monkeypatch.setattr(products, "has_kernels_by_shape", lambda device, answer=has_kernels: answer)
+        met.clear()
+        outer_products(torch.ones(rows, 2), torch.ones(rows, 3))
+        assert met == numbers
+
+
+def test_a_gpu_has_no_kernels_by_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    assert [products.has_kernels_by_shape.__wrapped__(device) for device in ("cpu", "cuda")] == [True, False]
 
 
 def test_the_switch_is_pytorchs() -> None:

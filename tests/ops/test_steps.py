@@ -202,7 +202,9 @@ def test_outside_the_block_and_without_gradients_it_is_a_linear_layer() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, OUTER_CHUNK, OUTER_CHUNK + 3])
-def test_outer_products_over_chunks(rows: int) -> None:
+@pytest.mark.parametrize("has_kernels", [True, False])
+def test_outer_products_over_chunks(rows: int, has_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.ops.products.has_kernels_by_shape", lambda device: has_kernels)
     torch.manual_seed(1)
     left, right = torch.randn(rows, 2, dtype=torch.float64), torch.randn(rows, 3, dtype=torch.float64)
     torch.testing.assert_close(outer_products(left, right), left.t() @ right, rtol=0, atol=1e-11)
