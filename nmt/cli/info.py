@@ -36,6 +36,7 @@ def main(options: argparse.Namespace) -> None:
     from nmt.data.corpus import read_lines
     from nmt.data.subwords import Subwords
     from nmt.models.model_file import load_model, model_path
+    from nmt.protected import learned_by
     from nmt.text_form import source_form
 
     path = model_path(options.model)
@@ -57,6 +58,7 @@ def main(options: argparse.Namespace) -> None:
         "decoder": network.decoder.type,
         "attention": f"{network.attention.score}, {network.attention.scope}",
         "training_pairs": None if form is None else form.counts["lines"],
+        "learned": learned_by(model.training),  # what is shown to it, although `decoding.protect` names it
         **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
     }
     if options.input is not None:

@@ -1,12 +1,13 @@
 """nmt-train on several corpora: weights and tags, what is told of them, resuming, and what is refused."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.cli import translate
+from nmt.cli import info, translate
 from nmt.data.subwords import Subwords
 from nmt.decoding.text.protect import Sight
 from nmt.models.model_file import load_model
@@ -74,7 +75,12 @@ def test_the_tag_is_for_whoever_writes_it(
 
 
 def test_a_tag_in_the_text_itself_is_learned_and_shown(
-    tmp_path: Path, corpus: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    corpus: Path,
+    tiny: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """As in text of several languages: <de> stands in front of every source, and in no target; also where a model is
     trained further with text that has none, and when validation translates."""
@@ -93,7 +99,8 @@ def test_a_tag_in_the_text_itself_is_learned_and_shown(
         lambda self, *place: shown.append((one := seen(self, *place)).text) or one,  # type: ignore[func-returns-value]
     )
     assert train(tiny, tmp_path / "run", *files, "training.max_updates=1") == 0
-    assert load_model(tmp_path / "run").training[LEARNED] == ["<de>"]
+    assert info.main(["--model", str(tmp_path / "run"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["learned"] == ["<de>"]
     assert shown
     assert all(line.startswith("<de> ") for line in shown)
     short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
