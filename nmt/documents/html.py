@@ -34,8 +34,7 @@ def _names(text: str) -> frozenset[str]:
 # Elements whose start tags end an open paragraph (HTML standard, 13.2.6.4.7)
 ENDING_PARAGRAPHS = _names(
     """address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form
-    h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul
-    xmp"""
+    h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary table ul xmp"""
 )
 BLOCKS = ENDING_PARAGRAPHS | _names(
     """audio base body button canvas caption col colgroup frame frameset head html iframe legend link meta noembed
@@ -45,9 +44,7 @@ BLOCKS = ENDING_PARAGRAPHS | _names(
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
 _ALONE = RAW | VOID  # elements that no words of a translation are in
 # Elements whose content stays as it is, as in the translators of browsers; pre, too, is code more often than text
-UNTRANSLATED = FOREIGN | _names(
-    "code iframe kbd noembed noframes plaintext pre rp rt samp script style textarea var xmp"
-)
+UNTRANSLATED = FOREIGN | _names("code iframe kbd noembed noframes pre rp rt samp script style textarea var xmp")
 ATTRIBUTES = ("alt", "aria-label", "placeholder", "title")  # that are translated
 KINDS = {"input": "type", "meta": "name"}  # attributes that say what kind of element it is
 # Attributes that are translated in some elements, and in which kind of these

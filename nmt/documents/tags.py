@@ -15,7 +15,7 @@ import regex
 
 START, END, TEXT, OTHER = "start", "end", "text", "other"  # kinds of tokens; OTHER: comments, doctype, raw text
 # Elements that hold no tags; those that hold the tags of another language, which may close themselves
-RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"))
+RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"))
 FOREIGN = frozenset(("svg", "math"))
 
 DEEPEST = 100  # elements in each other that have their partners in one line
@@ -97,8 +97,6 @@ def _attribute(match: "regex.Match[str]") -> Attribute:
 
 def _raw_end(html: str, place: int, name: str) -> int:
     """Where the text of the element ends that holds raw text from `place` on; a browser goes on after <!-- <script>."""
-    if name == "plaintext":
-        return len(html)
     end = _RAW_ENDS[name].search(html, place)
     return end.start() if end else len(html)
 
