@@ -5,6 +5,7 @@ Wiring only: file or standard input → lines → translator → file or standar
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -23,10 +24,11 @@ from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
 from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
 from nmt.decoding.doubts import Doubts
+from nmt.decoding.text.protect import is_blank
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document, written
 from nmt.documents.formats import declared_as_utf8
-from nmt.errors import UserError, counted
+from nmt.errors import InputWarning, UserError, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
 from nmt.text_form import TextForm
@@ -118,6 +120,8 @@ def _translate_document(request: Request, form: str) -> None:
     if request.command.encoding is not None:
         text = declared_as_utf8(text) if form != "text" else text.removeprefix("\ufeff")
     document = read_document(text, format=form, name=name)
+    if text.strip() and is_blank("".join(document.lines)):
+        warnings.warn(f"{name}: has nothing to translate, read as {form}", InputWarning, stacklevel=2)
     translator = _load(request)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)

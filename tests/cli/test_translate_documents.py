@@ -49,6 +49,21 @@ def test_standard_input_and_output(model: Path) -> None:
     assert packed.stderr.startswith(b"nmt-translate: error: standard input is gzip, and only files are unpacked")
 
 
+def test_a_document_with_nothing_to_translate_is_warned_of(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As subtitles with another arrow, which come out as they are."""
+    source = tmp_path / "film.vtt"
+    source.write_text("WEBVTT\n\n00:01.000 -> 00:02.000\na dog\n", encoding="utf-8")
+    assert main(["--model", str(model), "--input", str(source)]) == 0
+    out, err = capsys.readouterr()
+    assert out == source.read_text(encoding="utf-8")
+    assert err == f"nmt-translate: warning: {source}: has nothing to translate, read as vtt\n"
+    source.write_text("", encoding="utf-8")
+    assert main(["--model", str(model), "--input", str(source)]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *options: str) -> list[str]:
     assert main(["--model", str(model), "--input", str(source), *options]) == 2
     captured = capsys.readouterr()
