@@ -2,10 +2,10 @@
 
 SubRip has no standard: what the format's first program wrote is read, and what players accept. Numbers may be missing,
 as players need none; times may not. A number alone before times, or at the end, is none of the text, as for pysubs2;
-any other row is. SBV is the same without numbers. WebVTT is read as by the parser of W3C's recommendation (2019):
-comments, style sheets and regions are no text. Rows that a blank line parts from their cue are, though players leave
-them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced) SubStation Alpha,
-`of_ttml` the paragraphs of W3C's Timed Text. Mistakes in times with an arrow are reported with their line.
+any other row is. SBV is the same without numbers. WebVTT is read as by the parser of W3C's
+recommendation (2019): comments, style sheets and regions are no text. Rows that a blank line parts from their cue are,
+though players leave them out: a file that mixes two languages would be worse. `of_ass` reads the events of (Advanced)
+SubStation Alpha, `of_ttml` the paragraphs of W3C's Timed Text. Mistakes in rows of times are reported with their line.
 
 It knows rows and times; it knows no sentences, and nothing of tags.
 """
@@ -28,7 +28,9 @@ _WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
 _WEB_FIRST = re.compile(r"WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
-_LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")  # without one an arrow is text
+_ANY_STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2}(?:[.,]\d{1,3})?|[.,]\d{1,3})"
+_TWO_STAMPS = re.compile(rf"\s*{_ANY_STAMP}\W+{_ANY_STAMP}\s*")
+_LIKE_STAMP = re.compile(r"\d:\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _ASS_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
 _ASS_EVENTS = re.compile(r"^\s*\[events\]", re.IGNORECASE | re.MULTILINE)
@@ -81,13 +83,15 @@ def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
     times: Seconds | None = None  # of the last text
     place = ""
     is_blank = is_apart = False  # whether the row is blank, and whether its block is no text
-    is_first = False  # whether the row is the first one below times, which is text
+    is_first = False  # whether the row is the first one below times, where two times are text
     for number, (row, bare) in enumerate(zip(rows, bares, strict=True), start=1):
         begins, is_blank = is_blank, not bare.strip(form.blank)
         is_apart = _WEB_APART.fullmatch(bare) is not None if begins and form.first else is_apart
         if (match := form.times.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()), (match[9] or "").strip(), False
-        elif "-->" in bare and _LIKE_STAMP.search(bare) and not (is_apart or is_first):
+        elif not (is_apart or is_first) and (  # two times and no words, or one with an arrow, which alone may be text
+            _TWO_STAMPS.fullmatch(bare) or ("-->" in bare and _LIKE_STAMP.search(bare))
+        ):
             example = f"expected times such as {form.example}"
             damaged.append(f"{name}, line {number}: {excerpt(bare)} is damaged; {example}")
             times = times or (0.0, 0.0)

@@ -183,7 +183,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     (line,) = complaints(capsys, model, source, "--format", "docx")
     assert line.startswith("--format docx: unknown; choose one of text, paragraphs, html, markdown, srt, ")
     (line,) = complaints(capsys, model, source, "--format", "srt")
-    assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' comes before the times of the first text")
+    assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' is damaged; expected times such as ")
     (line,) = complaints(capsys, model, tmp_path / "none", "--format", "html")
     assert line == f"{tmp_path / 'none'}: no such file"
     source.write_bytes(b"<p>\n<b>\xff</b>")

@@ -74,6 +74,11 @@ def test_paragraphs_of_ttml(paragraphs: str, lines: list[str]) -> None:
     [
         ("ass", "Some text\n", "a: has no [Events]; is this ASS or SSA?"),
         ("ttml", "<p>a</p>", "a: has no element <tt>; is this TTML?"),
+        (
+            "sbv",
+            "0:00:01.000,0:00:02.000\na\n\n0:00:02.000 0:00:03.000\nb\n",
+            "a, line 4: '0:00:02.000 0:00:03.000' is",
+        ),
         ("sbv", "a page\n", "a, line 1: 'a page' comes before the times of the first text; expected 0:01:02.345,0:"),
     ],
 )

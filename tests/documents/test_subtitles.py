@@ -47,7 +47,6 @@ def read(*texts: str) -> Subtitles:
         (["ANN: I think", "DR. O'NEIL #2: No,\nI"], ["I think", "No, I"]),  # two speakers
         (["- ANN: I do\n- [laughs] So.", "NASA: two"], ["I do", "laughs", "So.", "two"]),
         (["At 10:15: we", "Ann: we go"], ["At 10:15: we Ann: we go"]),
-        (["a\n00:00:02,000 00:00:02,900", "0:0:2 -> 0:0:3\nb"], ["a 00:00:02,000 00:00:02,900 0:0:2 -> 0:0:3 b"]),
         (["Open File --> New.", "v1.2 --> v1.3.4"], ["Open File --> New.", "v1.2 --> v1.3.4"]),  # no times
         (["10:15:20 to 11:30:45 is the time.", "10:15:20 - 11:30:45"], ["10:15:20 to 11:30:45 is the time."]),
         (
@@ -264,9 +263,14 @@ def test_numbers_are_those_of_players(below: str, line: str) -> None:
         ("A page.", ["a.srt, line 1: 'A page.' comes before the times of the first text; expected 00:01:02,345 --> "]),
         ("WEBVTT\n\n00:01.0 --> 00:02.0\na", ["a.srt, line 1: 'WEBVTT' comes before the times"]),
         ("1\n", ["a.srt: has no line with times, such as 00:01:02,345 --> 00:01:04,000"]),
-        (cues("a").replace("-->", "->"), ["a.srt, line 2: '00:00:01,000 -> 00:00:01,900' comes before the times of"]),
+        (cues("a").replace("-->", "->"), ["a.srt, line 2: '00:00:01,000 -> 00:00:01,900' is damaged; expected times"]),
         (cues("a").replace("00:00:01,000 ", ""), ["a.srt, line 2: '--> 00:00:01,900' is damaged; expected times"]),
         (cues("a", "b").replace("00:00:02,", "O0:00:02,", 1), ["a.srt, line 6: 'O0:00:02,000 --> 00:00:02,900' is"]),
+        (cues("a").replace(",000 -->", " -"), ["a.srt, line 2: '00:00:01 - 00:00:01,900' is damaged; expected times"]),
+        (cues("a").replace("1\n", "", 1).replace(" --> ", " "), ["a.srt, line 1: '00:00:01,000 00:00:01,900' is"]),
+        ("1\n00:00:01 00:00:02\na\n", ["a.srt, line 2: '00:00:01 00:00:02' is damaged; expected times"]),
+        (cues("a\n00:00:02,000 00:00:02,900\nb"), ["a.srt, line 4: '00:00:02,000 00:00:02,900' is damaged"]),
+        (cues("a\n0:0:2 -> 0:0:3\nb"), ["a.srt, line 4: '0:0:2 -> 0:0:3' is damaged"]),
     ],
 )
 def test_mistakes(text: str, messages: list[str]) -> None:

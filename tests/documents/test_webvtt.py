@@ -167,8 +167,20 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
             "a.vtt, line 3: '00:01,000 --> 00:02,000' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
         (
+            "WEBVTT\n\n1\n00:01.000 -> 00:02.000\na\n",
+            "a.vtt, line 4: '00:01.000 -> 00:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
             f"WEBVTT\n\n{'1' * 5000}:00:01.000 --> 00:02.000\na\n",
             f"a.vtt, line 3: '{'1' * 40}...' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            "WEBVTT\n\n00:01.000 --> 00:02.000\na\n\nname\n00:02.0 - 00:03.0\nb\n",
+            "a.vtt, line 7: '00:02.0 - 00:03.0' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            "WEBVTT\n\n00:01.000 --> 00:02.000\na\n00:02.000 - 00:03.000\nb\n",
+            "a.vtt, line 5: '00:02.000 - 00:03.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
     ],
 )

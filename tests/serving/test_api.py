@@ -283,7 +283,7 @@ def test_all_mistakes_are_told_at_once(client: Client) -> None:
 def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
     """A subtitle file of broken times would be answered with five times its size."""
     client = start(limits=Limits())
-    times = "00:00:01,000 --> 00:00:02\n" * 150
+    times = "00:00:01,000 -> 00:00:02\n" * 150
     why = refused(client.post("/translate", {**RIGHT, "q": times, "format": "srt"}), 400)
     assert why.count("; expected times") == 20
     assert why.endswith("q: 130 more lines are malformed")
