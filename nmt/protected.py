@@ -9,6 +9,7 @@ It knows lines of text, and nothing of models.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import regex
@@ -42,6 +43,7 @@ _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so
 
 ENOUGH = 5  # lines that have something, to learn what becomes of it
 SHARE_WITHOUT_LETTERS = 0.01  # of the lines; a table in a text does not teach a model to write numbers
+MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
@@ -72,7 +74,7 @@ class Carried:
 
     def add(self, source: str, target: str) -> None:
         """Count the next pair."""
-        texts = {match[0]: match[0] in target for match in self._sets.matches(source)}
+        texts = {match[0]: match[0] in target for match in islice(self._sets.matches(source), MOST_OF_A_LINE)}
         is_list = not source[:1].isalpha() or source[1:2] == ")"  # most lines are none, and matched no further
         if is_list and (match := BEGINNING.match(source)) and (beginning := match[0].rstrip()):
             texts[beginning] = target.startswith(beginning)
@@ -96,7 +98,7 @@ class Carried:
         )
 
 
-def learned_by(training: Mapping[str, Any]) -> list[str]:
-    """What a model has learned of what is no words, by what its file says of its training, if it does."""
-    learned = training.get(LEARNED)
-    return [text for text in learned if isinstance(text, str)] if isinstance(learned, list) else []
+def learned_by(*trainings: Mapping[str, Any]) -> list[str]:
+    """What models have learned of what is no words, by what their files say of their training, if they do."""
+    every = [learned for training in trainings if isinstance(learned := training.get(LEARNED), list)]
+    return sorted({text for learned in every for text in learned if isinstance(text, str)})

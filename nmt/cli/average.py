@@ -49,7 +49,7 @@ def main(options: argparse.Namespace) -> None:
     """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
     from nmt.cli.models import kept, read_model_paths
     from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
-    from nmt.protected import LEARNED
+    from nmt.protected import LEARNED, learned_by
     from nmt.text_form import FORMS
     from nmt.training.averaging import WeightedMean
     from nmt.training.starting_weights import why_not_alike
@@ -95,7 +95,8 @@ def main(options: argparse.Namespace) -> None:
     shares = [weight / sum(weights) for weight in weights]
     training = {
         LONGEST_SOURCE: max(map(longest_trained, models)),
-        **{key: models[0].training.get(key) for key in (FORMS, LEARNED)},
+        FORMS: models[0].training.get(FORMS),
+        LEARNED: learned_by(*(model.training for model in models)),
         "average_of": [{"digest": model.digest, "share": share} for model, share in zip(models, shares, strict=True)],
     }
     average = models[0]._replace(weights=mean.weights(), training=training, digest=None)

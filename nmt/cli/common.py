@@ -123,7 +123,7 @@ def _warning(program: str) -> Iterator[None]:
                 print(f"{program}: warning: {_said_here(str(message))}", file=sys.stderr, flush=True)
 
         warnings.showwarning = show
-        warnings.simplefilter("default", InputWarning)
+        warnings.simplefilter("always", InputWarning)
         yield
 
 

@@ -79,9 +79,10 @@ def _init(options: argparse.Namespace) -> None:
     say("".join(f"{line}\n" for line in report if not line.startswith(" ")))
     say(f"report: {options.output / REPORT}\nnext: {training}\n")
     say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
-    tried = ["", "nmt-train --dry-run says:"]
-    with collected(tried):  # such as too little memory: the folder is whole, and its configuration may be changed
+    tried, problems = ["", "nmt-train --dry-run says:"], list[str]()
+    with collected(problems):  # such as too little memory: the folder is whole, and its configuration may be changed
         tried.extend(_tried(options.output / CONFIGURATION))
+    tried += (f"nmt-train fails here: {problem}" for problem in problems)
     write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
     say(f"{tried[-1]}\n")
 

@@ -331,7 +331,7 @@ def translation_values(options: Mapping[str, Any], problems: list[str]) -> dict[
         from nmt.decoding.text.sentences import checked_language
 
         with collected(problems):
-            checked_language("en" if split is True else split)
+            checked_language("en" if split is True else str(texts["split_sentences"]))
     if options.get("sample"):
         values["sampling"] = {name: _value(options[name]) for name in drawing if options.get(name) is not None}
     if options.get("forbid") is not None:

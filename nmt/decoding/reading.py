@@ -49,14 +49,21 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
             "split_sentences='en'"
         )
     try:
-        code = checked_language(name)
+        return checked_language(name)
     except UserError as error:
         raise UserError(f"the model's data.source_language: {error}" if split is True else str(error)) from None
-    if code not in NAMES:
-        rules = "those of a related one if sentencex has any, else those of English"
-        told = f"`split_sentences`: {name!r} is no language that is known here; the rules are {rules}"
-        warnings.warn(told, InputWarning, stacklevel=1)  # at one place, so that it is said once
-    return code
+
+
+def doubtful_language(options: TranslationOptions, languages: Languages) -> str | None:
+    """What to warn of where lines are cut by the rules of a language that has no name here."""
+    code = sentence_language(options, languages)
+    if code is None or code in NAMES:
+        return None
+    is_own = options.split_sentences is True
+    given = f"the model's data.source_language: {languages.source!r}" if is_own else repr(options.split_sentences)
+    where = "" if is_own else "`split_sentences`: "
+    rules = "those of a related one if sentencex has any, else those of English"
+    return f"{where}{given} is a language without a name here; the rules are {rules}"
 
 
 def usual_sentences(language: str | None, *, name: str = "the model") -> str | bool:

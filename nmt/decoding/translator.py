@@ -5,6 +5,7 @@ text larger than memory streams. A line's result does not depend on the lines ar
 share the work.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from nmt.decoding.engines import AnyScorer, check_ensemble
 from nmt.decoding.exports import checked_graphs
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language, usual_sentences
+from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, doubtful_language, usual_sentences
 from nmt.decoding.runtime import CannotExportError, GraphsOfModel, RuntimeScorer
 from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
@@ -32,7 +33,7 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.devices import PRECISIONS
-from nmt.errors import UserError, collected, needing_toolkit, refuse
+from nmt.errors import InputWarning, UserError, collected, needing_toolkit, refuse
 from nmt.models.model_file import (
     ModelFile,
     check_intact,
@@ -123,6 +124,7 @@ class Translator:
         self.longest_trained = longest_trained
         self.source_form = source_form
         self.learned = learned
+        self._told: set[str] = set()  # warnings that were given
         self._files: _Files | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -196,7 +198,7 @@ class Translator:
             languages=Languages(first.file.config.data.source_language, first.file.config.data.target_language),
             longest_trained=min(longest_trained(one.file) for one in loaded),
             source_form=source_form(first.file.training),
-            learned=learned_by(first.file.training),
+            learned=learned_by(*(one.file.training for one in loaded)),
         )
         translator._files = files
         return translator
@@ -239,7 +241,9 @@ class Translator:
             terms = map(self.vocabularies.target.normalized, options.glossary.all_translations)
             problems += forbidden.contradictions(terms, "the glossary")
         refuse(problems)
-        sentence_language(options, self.languages)
+        if (doubt := doubtful_language(options, self.languages)) and doubt not in self._told:
+            self._told.add(doubt)
+            warnings.warn(doubt, InputWarning, stacklevel=3)
         constrained = constraints or options.glossary is not None
         if constrained and (joiner := self.vocabularies.target.joiner):
             raise UserError(

@@ -12,6 +12,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models import model_file
 from nmt.models.model_file import ModelFile, load_model, longest_trained, save_model
+from nmt.protected import LEARNED
 from nmt.text_form import source_form
 from nmt.training import averaging
 
@@ -52,6 +53,18 @@ def test_every_weight_is_averaged(
     assert capsys.readouterr().err == "".join(
         f"nmt-average: {share:g} of {path}\n" for path, share in zip(models, shares, strict=True)
     )
+
+
+def test_what_any_has_learned(tmp_path: Path, models: list[Path]) -> None:
+    """An average and an ensemble are shown what any of the models has learned of what is no words."""
+    having = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
+    known = ["<es>", "<de>"], ["<fr>", "<de>"]
+    for path, model, learned in zip(having, map(load_model, models), known, strict=True):
+        save_model(path, model._replace(training={**model.training, LEARNED: learned}))
+    assert run(having, tmp_path / "both") == 0
+    assert load_model(tmp_path / "both").training[LEARNED] == ["<de>", "<es>", "<fr>"]
+    for paths in (tmp_path / "both", having):
+        assert Translator.load(paths).learned == ["<de>", "<es>", "<fr>"]
 
 
 def test_models_that_began_apart(tmp_path: Path, models: list[Path], capsys: Capture) -> None:

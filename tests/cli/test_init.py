@@ -110,10 +110,10 @@ def test_a_trial_that_fails_leaves_the_folder_whole(
 
     monkeypatch.setattr("nmt.experiment.training.dry_run", fails)
     code, out, error = init(*write_files(tmp_path, sentences(400)))
-    assert (code, out.splitlines()[-1], error) == (0, "not enough memory", "")
+    assert (code, out.splitlines()[-1], error) == (0, "nmt-train fails here: not enough memory", "")
     report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
     assert report.startswith(out.splitlines()[0])
-    assert report.endswith("\n\nnmt-train --dry-run says:\nparameters: 7\nnot enough memory\n")
+    assert report.endswith("\n\nnmt-train --dry-run says:\nparameters: 7\nnmt-train fails here: not enough memory\n")
     assert len([*(tmp_path / "made").iterdir()]) == 8
 
 

@@ -7,6 +7,9 @@ import pytest
 
 from nmt.cli.evaluate import main as evaluate
 from nmt.cli.translate import main
+from nmt.decoding.reading import Languages
+from nmt.decoding.translator import Translator
+from nmt.errors import InputWarning
 from nmt.models.model_file import load_model, save_model
 from tests.random_model import save_random_model
 
@@ -80,8 +83,21 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
 def test_a_code_without_a_name_says_once_what_rules_are_used(model, source, expected, capsys) -> None:
     for options in ((), ("--chunk-lines", 2)):
         assert translated(model, source, "--split-sentences", "deu-DE", *options) == expected
-        told = "--split-sentences: 'deu-DE' is no language that is known here; the rules are those of a related one"
+        told = "--split-sentences: 'deu-DE' is a language without a name here; the rules are those of a related one"
         assert capsys.readouterr().err.count(told) == 1
+
+
+def test_a_model_s_language_without_a_name_is_called_the_model_s(model) -> None:
+    translator = Translator.load(model)
+    translator.languages = Languages("xx", "de")
+    with pytest.warns(InputWarning, match=r"^the model's data\.source_language: 'xx' is a language without a name"):
+        list(translator.translate(["A dog."], split_sentences=True))
+
+
+def test_a_number_is_no_language(model, source, capsys) -> None:
+    for number in ("12", "1e3"):
+        translated(model, source, "--split-sentences", number, code=2)
+        assert f"{number!r} is no code of a language" in capsys.readouterr().err
 
 
 def test_what_is_evaluated_is_cut_alike(model, source, expected, capsys) -> None:

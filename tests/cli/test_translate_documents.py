@@ -52,13 +52,12 @@ def test_standard_input_and_output(model: Path) -> None:
 def test_a_document_with_nothing_to_translate_is_warned_of(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As subtitles with another arrow, which come out as they are."""
-    source = tmp_path / "film.vtt"
-    source.write_text("WEBVTT\n\n00:01.000 -> 00:02.000\na dog\n", encoding="utf-8")
+    source = tmp_path / "page.html"
+    source.write_text("<p translate=no>a dog</p>", encoding="utf-8")
     assert main(["--model", str(model), "--input", str(source)]) == 0
     out, err = capsys.readouterr()
     assert out == source.read_text(encoding="utf-8")
-    assert err == f"nmt-translate: warning: {source}: has nothing to translate, read as vtt\n"
+    assert err == f"nmt-translate: warning: {source}: has nothing to translate, read as html\n"
     source.write_text("", encoding="utf-8")
     assert main(["--model", str(model), "--input", str(source)]) == 0
     assert capsys.readouterr() == ("", "")

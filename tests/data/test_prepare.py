@@ -96,6 +96,16 @@ def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytes
     ]
 
 
+def test_what_the_training_text_translates_is_found_again(folder: Path) -> None:
+    """And only that: the validation text is not learned from."""
+    for name, source in (("train.en", "<es> "), ("valid.en", "<fr> ")):
+        lines = (folder / name).read_text(encoding="utf-8").splitlines()
+        (folder / name).write_text("".join(f"{source}{line}\n" for line in 3 * lines), encoding="utf-8")
+    for name in ("train.de", "valid.de"):
+        (folder / name).write_text(3 * (folder / name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert run(folder).learned == run(folder).learned == ["<es>"]
+
+
 def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
     """A run knows its data by these names when it is resumed: another name refuses every run that has begun."""
     prepared = run(folder, data__max_length=50)

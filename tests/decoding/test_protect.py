@@ -53,6 +53,9 @@ def test_what_the_training_text_translates_is_shown(translator: Translator) -> N
         ("4. Mai", ["3."], "Mai"),
         ("1979 - 05", [], ""),
         ("1979 - 05", [WITHOUT_LETTERS], "1979 - 05"),
+        ("3. 4. 1999", [WITHOUT_LETTERS], "3. 4. 1999"),
+        ("- 12 %", [WITHOUT_LETTERS], "- 12 %"),
+        ("3. Mai", [WITHOUT_LETTERS], "Mai"),
     ],
 )
 def test_so_are_numbers_of_lists_and_lines_without_letters(
@@ -90,6 +93,17 @@ def kept(line: str, *patterns: str) -> list[str]:
 )
 def test_what_is_kept(line: str, expected: list[str]) -> None:
     assert kept(line) == expected
+
+
+@pytest.mark.parametrize("line", ["A dog runs. {x}", "{x}. A dog runs.", "A dog runs! %s! Two men.", "{x} 12", "{x}"])
+def test_what_stands_alone_is_kept_also_where_lines_without_letters_are_learned(
+    translator: Translator, line: str
+) -> None:
+    pytest.importorskip("sentencex", reason="cuts lines into sentences: pip install 'nmt-toolkit[text]'")
+    knowing = Translator(translator.scorer, translator.vocabularies, learned=[WITHOUT_LETTERS])
+    [[best]] = knowing.translate([line], split_sentences="en")
+    text = best.text
+    assert all(kept in text for kept in ("{x}", "%s") if kept in line)
 
 
 @pytest.mark.parametrize("end", ["", ".", "?", "!"])

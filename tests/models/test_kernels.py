@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.models.decoders import DECODERS
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops import steps
 from nmt.ops.computing import computing
 from nmt.ops.loss import smoothed_cross_entropy
 
@@ -67,3 +68,18 @@ def test_decoders(make_model: MakeModel, batch: Batch, decoder: str, variant: st
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
     assert_equal(make_model(encoder={"dropout": 0.0, "word_dropout": 0.2, **ENCODERS[encoder]}), batch)
+
+
+@pytest.mark.parametrize(("score", "products"), [("additive", 1), ("dot", 2)])
+def test_the_gradient_of_the_memory_is_formed_once(
+    make_model: MakeModel, batch: Batch, score: str, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the sums of all steps, and of the inner products with the same annotations."""
+    formed = []
+    backward = steps._Memory.backward
+    monkeypatch.setattr(steps._Memory, "backward", lambda ctx, _: formed.append(len(ctx.kept)) or backward(ctx, _))
+    model = make_model(
+        decoder={"type": "luong", "hidden_size": 2 * 3}, attention={"score": score}, encoder={"hidden_size": 3}
+    )
+    computed(model.train(), batch, fused=True)
+    assert formed == [products * batch[2].size(1)]

@@ -220,17 +220,18 @@ class Sight:
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
         marks = _inside(found, start, stop)
-        has_terms = any(mark.instead is not None for mark in marks)
-        if self.protection is None or has_terms or WITHOUT_LETTERS in self.learned:
+        if self.protection is None or any(mark.instead is not None for mark in marks):
             return True
         return any(_LETTER.search(line, *span) for span in _between([mark.place for mark in marks], start, stop))
 
     def seen(self, line: str, start: int, stop: int, found: Found) -> Seen:
         """The sentence [start, stop) of a line in which this was found; one in capitals is shown as any other."""
-        if not self.has_words(line, start, stop, found):
+        has_words = self.has_words(line, start, stop, found)
+        if not has_words and WITHOUT_LETTERS not in self.learned:
             return Seen("", ())
         marks = _inside(found, start, stop)
-        around = _around(line, start, stop) if self.protection is not None and self.protection.around else []
+        takes_signs = has_words and self.protection is not None and self.protection.around
+        around = _around(line, start, stop) if takes_signs else []
         if around := [span for span in around if line[slice(*span)] not in self.learned]:
             marks = with_kept(marks, around, line)
         seen = _with_terms(self._shown(line, start, stop, [mark for mark in marks if mark.instead is None]), marks)
