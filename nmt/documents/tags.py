@@ -32,6 +32,7 @@ _MARKUP = regex.compile(
     regex.DOTALL,
 )
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
+_SCRIPT = re.compile(rf"(<!--)|(-->)|(<script(?=[{_SPACE}/>]))|</script(?=[{_SPACE}/>])", re.IGNORECASE)
 
 
 class Attribute(NamedTuple):
@@ -96,9 +97,27 @@ def _attribute(match: "regex.Match[str]") -> Attribute:
 
 
 def _raw_end(html: str, place: int, name: str) -> int:
-    """Where the text of the element ends that holds raw text from `place` on; a browser goes on after <!-- <script>."""
-    end = _RAW_ENDS[name].search(html, place)
-    return end.start() if end else len(html)
+    """Where the text of the element ends that holds raw text from `place` on.
+
+    Inside of <!-- in a script, </script> that follows <script> ends no more than that one (13.2.5.20 to 31).
+    """
+    if name != "script":
+        end = _RAW_ENDS[name].search(html, place)
+        return end.start() if end else len(html)
+    is_comment = is_inner = False
+    while mark := _SCRIPT.search(html, place):
+        place = mark.end()
+        if mark[1]:  # <!--, whose dashes may be those of -->
+            is_comment, place = True, mark.end() - 2
+        elif mark[2]:
+            is_comment = is_inner = False
+        elif mark[3]:
+            is_inner = is_comment
+        elif not is_inner:
+            return mark.start()
+        else:
+            is_inner = False
+    return len(html)
 
 
 def partners(line: Sequence[Token]) -> dict[int, int]:
