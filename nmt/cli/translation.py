@@ -120,7 +120,7 @@ def _translate_document(request: Request, form: str) -> None:
     if request.command.encoding is not None:
         text = declared_as_utf8(text) if form != "text" else text.removeprefix("\ufeff")
     document = read_document(text, format=form, name=name)
-    if text.strip() and is_blank("".join(document.lines)):
+    if text.strip() and all(map(is_blank, document.lines)):
         warnings.warn(f"{name}: has nothing to translate, read as {form}", InputWarning, stacklevel=2)
     translator = _load(request)
     options = document_options(document, request.options, translator)

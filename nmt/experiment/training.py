@@ -237,7 +237,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
         before = request.origin.model.training
         if (form := source_form(before)) is not None:
             _warn(log, [*disagreements(prepared.forms[0], form).values()])
-        prepared = prepared._replace(learned=learned_by(before, {LEARNED: prepared.learned}))
+        prepared = prepared._replace(learned=sorted({*prepared.learned, *learned_by(before)}))
     for line in mixture(request.config.data.train, prepared.train.sizes, prepared.train.weights):
         log(line)
     return prepared
