@@ -81,6 +81,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("{{ user.name }} or {% if x %} ${HOME} $PATH {}", ["{{ user.name }}", "{% if x %} ${HOME} $PATH {}"]),
         ("{n, plural, one {# file} other {{n} files}} deleted", ["{n, plural, one {# file} other {{n} files}}"]),
         ("see https://example.com/a_(b)?c=1, or www.Python.Org.", ["https://example.com/a_(b)?c=1", "www.Python.Org"]),
+        ("mailto:ann or www.example", ["mailto:ann", "www.example"]),
         ("mail (ann@example.org), @ann, #tag: /usr/bin/python", ["(ann@example.org), @ann, #tag: /usr/bin/python"]),
         ("press <i class='x'>★</i> and", ["<i class='x'>★</i>"]),
         ("the {product}-file of {a}.{b}", ["{product}-file", "{a}.{b}"]),
