@@ -1,5 +1,4 @@
 """IBM Model 1: how probable each target piece is as the translation of each source piece, learned from parallel text.
-With positions, which piece of a sentence translates which.
 
     t(f | e), Σ_f t(f | e) = 1, for the pieces e of the source, or NULL, and f of the target
 
@@ -22,7 +21,7 @@ Brown, Della Pietra, Della Pietra & Mercer (1993), Computational Linguistics 19(
 Dyer, Chahuneau & Smith (2013), NAACL, with λ = 4 all the time; Riley & Gildea (2012), ACL, for the prior.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +32,6 @@ from torch import Tensor
 Pair = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]  # the ids of a source and its target, neither empty
 CELLS = 1 << 20  # source pieces × target pieces that are computed at once
 TENSION, NULL_SHARE, CONCENTRATION = 4.0, 0.08, 0.01  # λ, p₀, and α
-_UNSEEN = 1e-9  # t(f | e) of pieces that never occur together
 
 
 class TranslationTable(NamedTuple):
@@ -48,26 +46,31 @@ def ibm_model_1(
     pairs: Sequence[Pair], *, source_size: int, target_size: int, iterations: int = 5, with_positions: bool = False
 ) -> TranslationTable:
     """The table after that many iterations of expectation maximization over `pairs`; the sizes are vocabularies'."""
-    groups = list(_groups(pairs, source_size))
+    groups = [(with_null(source, source_size), target) for _, source, target in grouped(pairs)]
     keys = _distinct(groups, target_size)
     sources = keys // target_size
     probabilities = torch.ones(len(keys), dtype=torch.float64)  # of equal ones only the ratios count
     for _ in range(iterations):
         counts = torch.zeros_like(probabilities)
         for source, target in groups:
-            places = torch.searchsorted(keys, _cells(source, target, target_size))
+            places = torch.searchsorted(keys, cells(source, target, target_size))
             shares = probabilities[places]
             if with_positions:
                 shares *= _of_positions(source.size(1) - 1, target.size(1))
             shares /= shares.sum(dim=1, keepdim=True)
             counts.index_add_(0, places.flatten(), shares.flatten())
         if with_positions:
-            counts += CONCENTRATION
-            totals = torch.bincount(sources, weights=counts)
-            probabilities = torch.exp(torch.digamma(counts) - torch.digamma(totals)[sources])
+            probabilities = expected_probabilities(counts, sources)
         else:
             probabilities = counts / torch.bincount(sources, weights=counts)[sources]
     return TranslationTable(sources, keys % target_size, probabilities)
+
+
+def expected_probabilities(counts: Tensor, sources: Tensor) -> Tensor:
+    """Those that the prior expects, from the counts of entries with these sources."""
+    counts = counts + CONCENTRATION
+    totals = torch.bincount(sources, weights=counts)
+    return torch.exp(torch.digamma(counts) - torch.digamma(totals)[sources])
 
 
 def _of_positions(source_length: int, target_length: int) -> Tensor:
@@ -78,28 +81,6 @@ def _of_positions(source_length: int, target_length: int) -> Tensor:
     near = torch.exp(-TENSION * (source.unsqueeze(1) - target).abs())
     null = torch.full((1, target_length), NULL_SHARE, dtype=torch.float64)
     return torch.cat([(1 - NULL_SHARE) * near / near.sum(dim=0), null])
-
-
-def linked(
-    table: TranslationTable, pairs: Iterable[Pair], *, source_size: int, target_size: int
-) -> Iterator[list[tuple[int, int]]]:
-    """For each pair, by a table learned with positions, which source piece each target piece most probably comes from.
-
-    Links (i, j), by j; a piece that comes from NULL has none, nor have those of an empty side.
-    """
-    beyond = torch.tensor([(source_size + 1) * target_size])  # behind all cells, so that each has a place
-    keys = torch.cat([table.sources * target_size + table.targets, beyond])
-    learned = torch.cat([table.probabilities, torch.zeros(1, dtype=torch.float64)])
-    for source, target in pairs:
-        if not (len(source) and len(target)):
-            yield []
-            continue
-        sources = torch.from_numpy(np.append(source, source_size).astype(np.int32))
-        cells = _cells(sources.unsqueeze(0), torch.from_numpy(target).unsqueeze(0), target_size)[0]
-        places = torch.searchsorted(keys, cells)
-        probabilities = torch.where(keys[places] == cells, learned[places], _UNSEEN)
-        best = (probabilities * _of_positions(len(source), len(target))).argmax(dim=0).tolist()
-        yield [(place, position) for position, place in enumerate(best) if place < len(source)]
 
 
 def most_probable(table: TranslationTable, count: int, *, source_size: int, filling: int) -> Tensor:
@@ -117,26 +98,34 @@ def most_probable(table: TranslationTable, count: int, *, source_size: int, fill
     return result
 
 
-def _groups(pairs: Sequence[Pair], null: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of the same lengths together, NULL at the end of each source: (pairs, 1 + length), (pairs, length).
+def grouped(pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Pairs of the same lengths together, those with an empty side left out: where they stand in `pairs`, their sources
+    (pairs, source_length), and their targets (pairs, target_length).
 
     Without padding, no cell has to be left out again.
     """
     lengths = [(len(source), len(target)) for source, target in pairs]
-    order = sorted(range(len(pairs)), key=lambda index: lengths[index])
+    order = sorted((index for index, shape in enumerate(lengths) if all(shape)), key=lambda index: lengths[index])
     start = 0
     while start < len(order):
         shape = lengths[order[start]]
         stop, most = start + 1, start + max(1, CELLS // ((shape[0] + 1) * shape[1]))
         while stop < min(most, len(order)) and lengths[order[stop]] == shape:
             stop += 1
-        sources, targets = (np.stack([pairs[index][side] for index in order[start:stop]]) for side in (0, 1))
-        nulls = torch.full((stop - start, 1), null, dtype=torch.int32)
-        yield torch.cat([torch.from_numpy(sources.astype(np.int32)), nulls], 1), torch.from_numpy(targets)
+        indices = order[start:stop]
+        source, target = (
+            torch.from_numpy(np.stack([pairs[index][side] for index in indices]).astype(np.int32)) for side in (0, 1)
+        )
+        yield indices, source, target
         start = stop
 
 
-def _cells(source: Tensor, target: Tensor, target_size: int) -> Tensor:
+def with_null(source: Tensor, null: int) -> Tensor:
+    """With NULL at the end of each source: (pairs, source_length + 1)."""
+    return torch.nn.functional.pad(source, (0, 1), value=null)
+
+
+def cells(source: Tensor, target: Tensor, target_size: int) -> Tensor:
     """One number for each source piece with each target piece of its pair: (pairs, source_length, target_length)."""
     return source.long().unsqueeze(2) * target_size + target.long().unsqueeze(1)
 
@@ -146,7 +135,7 @@ def _distinct(groups: Sequence[tuple[Tensor, Tensor]], target_size: int) -> Tens
     distinct = torch.tensor([], dtype=torch.long)
     waiting: list[Tensor] = []
     for source, target in groups:
-        waiting.append(_cells(source, target, target_size).unique())
+        waiting.append(cells(source, target, target_size).unique())
         if sum(map(len, waiting)) > max(len(distinct), CELLS):
             distinct, waiting = torch.cat([distinct, *waiting]).unique(), []
     return torch.cat([distinct, *waiting]).unique()
