@@ -33,6 +33,7 @@ def save_random_model(path: Path, *, seed: int = 1, symbols: Sequence[str] = ())
             "data": {"source_language": "en", "target_language": "en", "train": [pair], "valid": pair},
             "model": {
                 "embedding_size": 5,
+                "initialization": {"range": 0.1},
                 "encoder": {"hidden_size": 3},
                 "decoder": {"type": "luong", "hidden_size": 7},
             },

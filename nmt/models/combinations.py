@@ -165,29 +165,14 @@ def _without_context(model: ModelConfig, problems: list[Problem]) -> None:
             problems.append(problem_at(f"model.encoder.{key}", message))
 
 
-FEW_UNITS = 500
-"""With fewer, W_a in [-0.1, 0.1] makes scores of nearly 0. Their standard deviation within a sentence, untrained: 0.02
-with 256 GRU units, 0.3 with 512, 1.5 with 1,000, as many as Luong et al. have; LSTM units give a tenth of that."""
-
-
 def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:
     """Why a new model that is trained so may learn slowly or not at all."""
     warnings: list[str] = []
-    decoder, start = model.decoder, model.initialization
-    blind = model.attention.score == "general" and decoder.type == "luong" and decoder.input_feeding
-    if blind and start.name == "uniform" and start.range <= 0.1 and decoder.hidden_size < FEW_UNITS:
-        units, limit = counted(decoder.hidden_size, "unit"), f"{start.range:g}"
-        warnings.append(
-            f"score: general with input feeding, {units}, and weights drawn from [-{limit}, {limit}] may learn "
-            f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
-            "be ignored. Set model.attention.score: scaled_general, model.initialization.range: 0.2, or "
-            "model.decoder.input_feeding: false (see research/results.md, on the initialization of small models)"
-        )
     is_scaled = model.attention.scope == "local-p" and model.attention.position_logit == "scaled"
     if is_scaled and training.optimizer.name == "sgd":
         warnings.append(
-            f"model.attention.position_logit: scaled moves {decoder.hidden_size:,} times more slowly than unscaled "
-            "with training.optimizer.name: sgd, so that predicted positions stay near the middle of each sentence for "
-            "a long time; set unscaled, or use adam"
+            f"model.attention.position_logit: scaled moves {model.decoder.hidden_size:,} times more slowly than "
+            "unscaled with training.optimizer.name: sgd, so that predicted positions stay near the middle of each "
+            "sentence for a long time; set unscaled, or use adam"
         )
     return warnings

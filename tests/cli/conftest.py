@@ -51,6 +51,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         "subwords": {"size": PIECES},
         "model": {
             "embedding_size": 7,
+            "initialization": {"range": 0.1},
             "encoder": {"hidden_size": 6, "dropout": 0.1},
             "decoder": {"type": "luong", "hidden_size": 11, "output_size": 7},
         },

@@ -312,20 +312,6 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
     assert not list(tmp_path.iterdir())
 
 
-def test_a_start_from_which_a_model_hardly_learns(
-    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One warning where training begins; none where there are trained weights to go on from."""
-
-    def warnings(output: str, *more: str | Path) -> int:
-        assert train(tiny, tmp_path / output, "model.attention.score=general", "training.max_updates=1", *more) == 0
-        return capsys.readouterr().err.count("warning: score: general with input feeding, 11 units, and weights drawn")
-
-    assert warnings("run") == 1
-    assert warnings("run", "--resume") == 0
-    assert warnings("other", "--init-from", tmp_path / "run") == 0
-
-
 def test_the_cache_lies_beside_the_run_folder(tmp_path: Path, tiny: Path, train: Train) -> None:
     assert train(tiny, tmp_path / "runs" / "tiny", "data.cache_folder=null", "--dry-run") == 0
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [".cache"]

@@ -81,6 +81,7 @@ def network(
     torch.manual_seed(3)
     sizes = {
         "embedding_size": 5,
+        "initialization": {"range": 0.1},
         "encoder": {"hidden_size": 3},
         "decoder": {"hidden_size": 7, "dropout": 0.5, **DECODERS[decoder]},
         "attention": {"score": score},
@@ -97,6 +98,7 @@ def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segme
     torch.manual_seed(5)
     sizes = {
         "embedding_size": 7,
+        "initialization": {"range": 0.1},
         "encoder": {"hidden_size": 5},
         "decoder": {"type": "luong", "hidden_size": 11},
         "attention": {"size": 3},

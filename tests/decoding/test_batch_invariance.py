@@ -77,7 +77,7 @@ def cut(lines: list[str]) -> Vocabularies:
 
 def translator(network: str, cut: Vocabularies) -> Translator:
     torch.manual_seed(11)
-    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 6}, **NETWORKS[network]}
+    sizes = {"embedding_size": 8, "initialization": {"range": 0.1}, "encoder": {"hidden_size": 6}, **NETWORKS[network]}
     sizes["decoder"] = {"hidden_size": 12, **sizes["decoder"]}
     model = build_model(ModelConfig.model_validate(sizes), source_size=200, target_size=200).double()
     with torch.no_grad():

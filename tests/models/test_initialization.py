@@ -174,6 +174,14 @@ def test_uniform_stays_in_its_range_and_fills_it(decoder: str) -> None:
             assert 0.07 < weight.max() <= 0.1, name
 
 
+@pytest.mark.parametrize(("units", "limit"), [(1000, 0.1), (512, 0.1), (400, 0.128), (256, 0.2), (32, 0.2)])
+def test_the_usual_range_of_as_many_units_as_there_are(units: int, limit: float) -> None:
+    """From few units with small weights, attention sees nothing; with many, large weights learn worse."""
+    built = model(initialization={"name": "uniform"}, decoder={"hidden_size": units})
+    largest = max(parameter.detach().abs().max().item() for parameter in built.parameters())
+    assert 0.999 * limit < largest <= limit
+
+
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_xavier_of_the_new_parameters(decoder: str) -> None:
     """Recurrent blocks orthogonal, one a gate; what feeds the gates is drawn gate by gate; vectors as one row."""
@@ -214,7 +222,7 @@ def test_a_seed_gives_the_weights_of_earlier_versions(name: str, expected: float
     drawn = model(
         embedding_size=6,
         tie_embeddings="target",
-        initialization={"name": name},
+        initialization=UNIFORM if name == "uniform" else {"name": name},
         encoder={**NORMALIZED, "cell": "lstm", "hidden_size": 5, "layers": 2},
         attention={"score": "additive", "scope": "local-p", "bias": True, "coverage": True},
         decoder={**everything("bahdanau")["decoder"], "cell": "gru", "hidden_size": 10, "output_size": 6},

@@ -278,32 +278,6 @@ def test_the_names_are_those_of_the_members(
 
 
 @pytest.mark.parametrize(
-    ("changes", "warned"),
-    [
-        ({}, True),
-        ({"initialization": {"name": "uniform"}}, True),  # ±0.1 is the default
-        ({"initialization": {"name": "uniform", "range": 0.05}}, True),
-        ({"attention": {"score": "general", "scope": "local-p"}}, True),
-        ({"decoder": {"type": "luong", "hidden_size": 499, "cell": "lstm"}}, True),
-        ({"decoder": {"type": "luong", "hidden_size": 500}}, False),
-        ({"decoder": {"type": "luong", "hidden_size": 128, "input_feeding": False}}, False),
-        ({"decoder": {"hidden_size": 128, "type": "bahdanau"}}, False),
-        ({"attention": {"score": "dot"}}, False),
-        ({"attention": {"score": "scaled_general"}}, False),
-        ({"initialization": {"name": "uniform", "range": 0.11}}, False),
-        ({"initialization": {"name": "xavier"}}, False),
-    ],
-)
-def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
-    model = {"attention": {"score": "general"}, "decoder": {"type": "luong", "hidden_size": 128}, **changes}
-    warnings = start_warnings(ModelConfig.model_validate(model), TrainingConfig())
-    assert len(warnings) == warned
-    for warning in warnings:
-        ways = ("initialization.range: 0.2", "attention.score: scaled_general", "decoder.input_feeding: false")
-        assert all(way in warning for way in ways)
-
-
-@pytest.mark.parametrize(
     ("attention", "optimizer", "warnings"),
     [
         ({"scope": "local-p"}, "sgd", 1),
