@@ -31,7 +31,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import alignment_scores, symmetrized
 from nmt.files import written_atomically
-from nmt.pharaoh import Gold, Link, read_gold, read_links
+from nmt.pharaoh import Gold, Link, pharaoh, read_gold, read_links
 
 FREQUENT, SAMPLES, SEED, BATCH_TOKENS = 50, 1000, 12345, 2000
 KINDS = ("punctuation", "frequent words", "other words")
@@ -63,7 +63,7 @@ def rows(text: str, pairs: Pairs) -> Iterator[Row]:
 
 
 def _links(path: Path, pairs: Pairs) -> tuple[list[list[Link]], list[SoftAlignment]]:
-    if path.suffix == ".align":
+    if ".align" in path.suffixes:
         return read_links(read_lines(path), name=str(path)), []
     translator = Translator.load(path)
     scored = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=BATCH_TOKENS, alignments=True)
@@ -168,6 +168,15 @@ def _body(options: argparse.Namespace) -> None:
     lines = {str(options.gold): len(gold)} | {system.name: len(system.links) for system in systems}
     if wrong := [name for name, count in lines.items() if count != len(pairs)]:
         raise UserError(*(f"{name}: {lines[name]:,} lines, but --source has {len(pairs):,}" for name in wrong))
+    of_lines = {str(options.gold): [possible for _, possible in gold]} | {row.name: row.links for row in systems}
+    for name, links in of_lines.items():
+        for number, (pair, of_line) in enumerate(zip(pairs, links, strict=True), 1):
+            longest = [len(side.split()) for side in pair]
+            if beyond := [link for link in of_line if link[0] >= longest[0] or link[1] >= longest[1]]:
+                link = pharaoh([min(beyond)])
+                raise UserError(f"{name}, line {number}: {link}, counted from 0, has no such words (see --first-word)")
+    if not 0 <= options.sentence < len(pairs):
+        raise UserError(f"--sentence {options.sentence}: --source has {len(pairs):,}, counted from 0")
     print("\n".join(table(systems, gold, [target for _, target in pairs])))
     drawn = [row for row in systems if row.soft]
     if options.plot is not None and drawn:

@@ -168,10 +168,21 @@ def _without_context(model: ModelConfig, problems: list[Problem]) -> None:
 def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:
     """Why a new model that is trained so may learn slowly or not at all."""
     warnings: list[str] = []
+    decoder, start = model.decoder, model.initialization
+    blind = model.attention.score in ("dot", "general") and decoder.type == "luong" and decoder.input_feeding
+    is_small = start.name == "uniform" and start.range is not None and start.range <= 0.1
+    if blind and is_small and decoder.hidden_size < 512:
+        units, limit = counted(decoder.hidden_size, "unit"), f"{start.range:g}"
+        warnings.append(
+            f"score: {model.attention.score} with input feeding, {units}, and weights drawn from [-{limit}, {limit}] "
+            "may learn slowly or not at all: attention may settle on one place, and be ignored. Leave "
+            "model.initialization.range out, or set model.decoder.input_feeding: false (see research/results.md, on "
+            "the initialization of small models)"
+        )
     is_scaled = model.attention.scope == "local-p" and model.attention.position_logit == "scaled"
     if is_scaled and training.optimizer.name == "sgd":
         warnings.append(
-            f"model.attention.position_logit: scaled moves {model.decoder.hidden_size:,} times more slowly than "
+            f"model.attention.position_logit: scaled moves {decoder.hidden_size:,} times more slowly than "
             "unscaled with training.optimizer.name: sgd, so that predicted positions stay near the middle of each "
             "sentence for a long time; set unscaled, or use adam"
         )

@@ -1,12 +1,12 @@
 """Word alignment by agreement: hidden Markov models of both directions, learned together from parallel text.
 
 The j-th target piece f_j comes from the source piece at the place a_j, or from NULL. Each place depends on the one
-before, by the distance between them, and NULL remembers the place that it comes after:
+before, by the distance between them, and NULL remembers the place that it comes after, at first any:
 
     p(f, a | e) = Π_j p(a_j | a_{j-1}) t(f_j | e_{a_j})          t(f | e) as in `nmt.ops.translation_table`
     p(i | i')   = (1 - p₀) ((1 - ε) c(i - i') / Σ_k c(k - i') + ε / I)          p₀ for NULL, 1 ≤ i, k ≤ I, a_0 = 0
 
-c(d) is how often a place is expected d behind the last. Forward and backward sums give γ_ij, how probable it is that
+c(d) is how often a place is expected d after the last. Forward and backward sums give γ_ij, how probable it is that
 f_j comes from e_i; those of the other direction, from target to source, γ'_ji. Each model learns from what both find:
 
     expected counts    c(f | e) = Σ_pairs Σ_i Σ_j [e_i = e] [f_j = f] γ_ij γ'_ji          what is left of f_j is NULL's
@@ -31,7 +31,7 @@ from nmt.ops.translation_table import NULL_SHARE, Pair, cells, expected_probabil
 FIRST_ITERATIONS, ITERATIONS = 3, 2  # of Model 1, and of both models together
 EVEN_SHARE = 0.1  # ε
 FARTHEST, SLOPE = 100, 0.3  # distances are counted up to here; the first c(d) is exp(-slope |d - 1|)
-_UNSEEN = 1e-9  # t(f | e) of pieces that never occur together
+_LEAST = 1e-9  # t(f | e) of pieces that never occur together, or whose count came to nothing
 
 
 class Posteriors(NamedTuple):
@@ -39,12 +39,12 @@ class Posteriors(NamedTuple):
 
     origins: Tensor  # (pairs, I + 1, J): γ, with NULL last
     first: Tensor  # (I,): how many of the pairs begin at each place
-    steps: Tensor  # (I, I): how many steps go from each place to each
+    steps: Tensor | None  # (I, I): how many steps go from each place to each, where it was asked for
 
 
-def posteriors(emissions: Tensor, jumps: Tensor) -> Posteriors:
+def posteriors(emissions: Tensor, jumps: Tensor, *, with_steps: bool = True) -> Posteriors:
     """Forward and backward sums, scaled at each piece: `emissions` t(f_j | e_i) (pairs, I + 1, J), the last of NULL;
-    `jumps` p(i | i') (I + 1, I), the first row from the beginning, without p₀."""
+    `jumps` p(i | i') (I + 1, I), the first row from the beginning, without p₀. Time grows with I² J."""
     length, pieces = emissions.size(1) - 1, emissions.size(2)
     likelihoods = emissions.permute(2, 0, 1)
     seen, null = (1 - NULL_SHARE) * likelihoods[..., :length], NULL_SHARE * likelihoods[..., length:]
@@ -65,9 +65,11 @@ def posteriors(emissions: Tensor, jumps: Tensor) -> Posteriors:
         torch.sum(nulls[piece] * behind, dim=1, out=origins[piece, :, length])
         if piece:
             reached = seen[piece] * behind / scales[piece]
-            steps += (places[piece - 1] + nulls[piece - 1]).T @ reached
+            if with_steps:
+                steps += (places[piece - 1] + nulls[piece - 1]).T @ reached
             behind = reached @ jumps.T + null[piece] * behind / scales[piece]
-    return Posteriors(origins.permute(1, 2, 0), origins[0, :, :length].sum(dim=0), steps * jumps)
+    first = origins[0, :, :length].sum(dim=0)
+    return Posteriors(origins.permute(1, 2, 0), first, steps * jumps if with_steps else None)
 
 
 class Direction:
@@ -92,13 +94,15 @@ class Direction:
         wanted = cells(with_null(source, self._null), target, self._target_size)
         return torch.searchsorted(self._cells, wanted)
 
-    def posteriors(self, source: Tensor, target: Tensor, places: Tensor) -> Posteriors:
+    def posteriors(self, source: Tensor, target: Tensor, places: Tensor, *, with_steps: bool = True) -> Posteriors:
         known = self._cells[places] == cells(with_null(source, self._null), target, self._target_size)
         jumps = self._jumps[_distances(source.size(1))]
         jumps = (1 - EVEN_SHARE) * jumps / jumps.sum(dim=1, keepdim=True) + EVEN_SHARE / source.size(1)
-        return posteriors(torch.where(known, self._probabilities[places], _UNSEEN), jumps)
+        likelihoods = torch.where(known, self._probabilities[places], _LEAST).clamp_(min=_LEAST)
+        return posteriors(likelihoods, jumps, with_steps=with_steps)
 
     def count(self, places: Tensor, origins: Tensor, found: Posteriors) -> None:
+        assert found.steps is not None
         self._counts.index_add_(0, places.flatten(), origins.flatten())
         distances = _distances(len(found.first)).flatten()
         self._jump_counts.index_add_(0, distances, torch.cat([found.first[None], found.steps]).flatten())
@@ -142,7 +146,8 @@ def most_probable_origins(model: Direction, pairs: Sequence[Pair]) -> list[npt.N
     """For each pair, the place that each target piece most probably comes from, by γ; the source's length is NULL."""
     best = [np.zeros(0, dtype=np.int32)] * len(pairs)
     for indices, source, target in grouped(pairs):
-        origins = model.posteriors(source, target, model.places(source, target)).origins.argmax(dim=1)
+        found = model.posteriors(source, target, model.places(source, target), with_steps=False)
+        origins = found.origins.argmax(dim=1)
         for index, row in zip(indices, origins.numpy().astype(np.int32), strict=True):
             best[index] = row
     return best

@@ -57,10 +57,15 @@ def test_kinds_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("system", "message"),
-    [("model", "model: expected NAME=PATH"), ("short=short.align", "short: 1 lines, but --source has 2")],
+    [
+        ("model", "model: expected NAME=PATH"),
+        ("short=short.align", "short: 1 lines, but --source has 2"),
+        ("half=half.align", "gold, line 1: 5-5, counted from 0, has no such words (see --first-word)"),
+        ("half=half.align --first-word 1 --sentence 2", "--sentence 2: --source has 2, counted from 0"),
+    ],
 )
 def test_mistakes(system: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("short.align").write_text("0-0\n", encoding="utf-8")
     files = ["--source", "source", "--target", "target", "--gold", "gold"]
-    assert gold_alignments.main([system, *files]) == 2
+    assert gold_alignments.main([*system.split(), *files]) == 2
     assert message in capsys.readouterr().err

@@ -80,7 +80,7 @@ MODELS: dict[str, dict[str, Any]] = {
 def made(name: str) -> Seq2Seq:
     """A random model of sizes that differ, its weights away from the uniform distribution."""
     torch.manual_seed(3)
-    sections = {"embedding_size": 5, "initialization": {"range": 0.1}, **MODELS[name]}
+    sections = {"embedding_size": 5, **MODELS[name]}
     sections["encoder"] = {"hidden_size": 6, **sections.get("encoder", {})}
     model = build_model(ModelConfig.model_validate(sections), source_size=23, target_size=TARGETS).eval()
     for weight in model.parameters():

@@ -42,6 +42,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         "subwords": {"type": "bpe", "size": 600, "sampling": {"alpha": 0.1}},
         "model": {
             "embedding_size": 16,
+            "initialization": {"range": 0.1},
             "encoder": {"hidden_size": 24, "layers": 2, "dropout": 0.2, "word_dropout": 0.05},
             "decoder": {"hidden_size": 32, "dropout": 0.2, "word_dropout": 0.05},
         },

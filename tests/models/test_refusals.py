@@ -278,6 +278,27 @@ def test_the_names_are_those_of_the_members(
 
 
 @pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, False),
+        ({"initialization": {"range": 0.1}}, True),
+        ({"initialization": {"range": 0.1}, "attention": {"score": "dot", "scope": "local-p"}}, True),
+        ({"initialization": {"range": 0.4}}, False),
+        ({"initialization": {"range": 0.1}, "decoder": {"type": "luong", "hidden_size": 512}}, False),
+        ({"initialization": {"range": 0.1}, "decoder": {"type": "luong", "input_feeding": False}}, False),
+        ({"initialization": {"range": 0.1}, "decoder": {"hidden_size": 128}}, False),
+        ({"initialization": {"range": 0.1}, "attention": {"score": "scaled_general"}}, False),
+        ({"initialization": {"name": "xavier"}}, False),
+    ],
+)
+def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
+    model = {"attention": {"score": "general"}, "decoder": {"type": "luong", "hidden_size": 128}, **changes}
+    warnings = start_warnings(ModelConfig.model_validate(model), TrainingConfig())
+    assert len(warnings) == warned
+    assert all("Leave model.initialization.range out" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
     ("attention", "optimizer", "warnings"),
     [
         ({"scope": "local-p"}, "sgd", 1),

@@ -22,8 +22,7 @@ DECODERS = ({"type": "luong"}, {"type": "luong", "input_feeding": False}, {"type
 
 def network(**decoder: Any) -> Seq2Seq:
     torch.manual_seed(4)
-    sizes = {"embedding_size": 3, "initialization": {"range": 0.1}, "encoder": {"hidden_size": 5}}
-    sizes["decoder"] = {"hidden_size": 7, **decoder}
+    sizes = {"embedding_size": 3, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 7, **decoder}}
     return build_model(ModelConfig.model_validate(sizes), source_size=11, target_size=13)
 
 
