@@ -195,6 +195,7 @@ def test_dry_run(
         f"data.valid={{source: {corpus / 'valid.0'}, target: {corpus / 'valid.1'}}}",
         f"data.cache_folder={corpus / 'cache'}",
         "training.batch_size=4",
+        "training.batch_by=sentences",
         "training.vocabulary=null",  # there is no model to start from
         *smaller((config := read_config(path).config).model),
     ]
