@@ -170,9 +170,9 @@ def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:
     warnings: list[str] = []
     decoder, start = model.decoder, model.initialization
     blind = model.attention.score in ("dot", "general") and decoder.type == "luong" and decoder.input_feeding
-    is_small = start.name == "uniform" and start.range is not None and start.range <= 0.1
-    if blind and is_small and decoder.hidden_size < 512:
-        units, limit = counted(decoder.hidden_size, "unit"), f"{start.range:g}"
+    given = start.range if start.name == "uniform" else None
+    if blind and given is not None and given <= 0.1 and decoder.hidden_size < 512:
+        units, limit = counted(decoder.hidden_size, "unit"), f"{given:g}"
         warnings.append(
             f"score: {model.attention.score} with input feeding, {units}, and weights drawn from [-{limit}, {limit}] "
             "may learn slowly or not at all: attention may settle on one place, and be ignored. Leave "
