@@ -19,7 +19,7 @@ LONGEST, MOST_CELLS = 100, 80_000_000
 second pair is learned from, or every third, and so on. So many, of 620,000 lines of parliament, took 1.6 GB, 134 bytes
 for each two words that stand in a pair."""
 LONGEST_LINKED = 1000
-"""Words of a line that gets links: the time of one grows with the cube of its length, and is 6 seconds here."""
+"""Words of a line that gets links: the time of one grows with the cube of its length, and is six seconds here."""
 
 
 def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[list[Link]], Iterator[list[Link]]]:
