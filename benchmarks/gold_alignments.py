@@ -31,13 +31,12 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import alignment_scores, symmetrized
 from nmt.files import written_atomically
-from nmt.pharaoh import Gold, Link, pharaoh, read_gold, read_links
+from nmt.pharaoh import Gold, Link, Links, pharaoh, read_gold, read_links
 
 FREQUENT, SAMPLES, SEED, BATCH_TOKENS = 50, 1000, 12345, 2000
 KINDS = ("punctuation", "frequent words", "other words")
 
 Pairs = Sequence[tuple[str, str]]
-Counts = npt.NDArray[np.int64]  # (sentences, 4): |A|, |S|, |A ∩ S|, |A ∩ P|
 
 
 class Row(NamedTuple):
@@ -71,18 +70,14 @@ def _links(path: Path, pairs: Pairs) -> tuple[list[list[Link]], list[SoftAlignme
     return [alignment.links for alignment in soft], soft
 
 
-def counts(links: Sequence[Sequence[Link]], gold: Sequence[Gold], kept: Sequence[Sequence[bool]]) -> Counts:
-    """Those of each sentence, of the links to the target words that are kept."""
-    found = []
-    for given, both, words in zip(links, gold, kept, strict=True):
-        ours, sure, possible = ({link for link in some if words[link[1]]} for some in (given, *both))
-        found.append((len(ours), len(sure), len(ours & sure), len(ours & possible)))
-    return np.array(found)
+def error_rate(links: Sequence[Links], gold: Sequence[Gold]) -> float:
+    rate = alignment_scores(links, gold).error_rate
+    return float("nan") if rate is None else rate
 
 
-def error_rate(of_sentences: Counts) -> float:
-    predicted, sure, right_sure, right = of_sentences.sum(axis=0)
-    return float(1 - (right_sure + right) / (predicted + sure)) if predicted + sure else float("nan")
+def of_kind(links: Links, words: Sequence[str], kind: str) -> set[Link]:
+    """The links to target words of this kind."""
+    return {link for link in links if words[link[1]] == kind}
 
 
 def kinds(targets: Sequence[str]) -> list[list[str]]:
@@ -102,18 +97,21 @@ def table(systems: Sequence[Row], gold: Sequence[Gold], targets: Sequence[str]) 
     first: npt.NDArray[np.float64] | None = None
     for name, links, _ in systems:
         scores = alignment_scores(links, gold)
-        of_sentences = counts(links, gold, [[True] * len(words) for words in of_words])
-        rates = np.array([error_rate(of_sentences[sample]) for sample in samples])
+        rates = np.array([error_rate([links[i] for i in some], [gold[i] for i in some]) for some in samples])
         low, high = np.quantile(rates, (0.025, 0.975))
         p = "–"
         if first is None:
             first = rates
         else:
             p = f"{min(np.mean(rates <= first), np.mean(rates >= first)):.3f}"
-        parts = [
-            error_rate(counts(links, gold, [[one == kind for one in words] for words in of_words])) for kind in KINDS
-        ]
-        figures = [scores.precision or 0.0, scores.recall or 0.0, error_rate(of_sentences), (high - low) / 2]
+        parts = []
+        for kind in KINDS:
+            ours = [of_kind(some, words, kind) for some, words in zip(links, of_words, strict=True)]
+            right = [
+                Gold(*(of_kind(some, words, kind) for some in both)) for both, words in zip(gold, of_words, strict=True)
+            ]
+            parts.append(error_rate(ours, right))
+        figures = [scores.precision or 0.0, scores.recall or 0.0, error_rate(links, gold), (high - low) / 2]
         yield f"| {' | '.join([name, *map('{:.3f}'.format, figures), p, *map('{:.3f}'.format, parts)])} |"
 
 

@@ -5,9 +5,8 @@
     python scripts/hansards_words.py fr < hansard.fr > train.fr
 
 Lowercase and without accents; punctuation stands by itself, except in numbers, and in "mr.", "m.", "hon.", "st.", and
-"p.m.". In French, what
-elision and contraction hide is written out: "l'eau" is "le eau", and "du" is "de le". Words are cut in English as they
-are in the gold set: "speaker 's". A line stays a line.
+"p.m.". In French, what elision and contraction hide is written out: "l'eau" is "le eau", and "du" is "de le". English
+has its endings by themselves: "speaker 's". A line stays a line.
 """
 
 import re

@@ -16,6 +16,7 @@ from nmt.errors import counted
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
+from nmt.models.initialization import usual_range
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from nmt.ops.recurrence import LSTM
@@ -171,7 +172,7 @@ def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:
     decoder, start = model.decoder, model.initialization
     blind = model.attention.score in ("dot", "general") and decoder.type == "luong" and decoder.input_feeding
     given = start.range if start.name == "uniform" else None
-    if blind and given is not None and given <= 0.1 and decoder.hidden_size < 512:
+    if blind and given is not None and given <= 0.1 < usual_range(decoder.hidden_size):
         units, limit = counted(decoder.hidden_size, "unit"), f"{given:g}"
         warnings.append(
             f"score: {model.attention.score} with input feeding, {units}, and weights drawn from [-{limit}, {limit}] "

@@ -68,14 +68,19 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
                 draw(parameter, weight, config)
 
 
-def _uniform(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
-    """Luong et al. (2015), section 4.1: r = 0.1, with 1,000 units.
+def usual_range(units: int) -> float:
+    """The r of a decoder of so many units: Luong et al.'s 0.1 with 512 and more.
 
-    By default as well, with 512 units and more. With 256 all states and scores would be near 0, and an untrained
-    attention see nothing: the fewer units, the larger the range, up to 0.2.
+    From ±0.1 with 256, all states and scores are near 0, and an untrained attention sees nothing: the fewer units, the
+    larger r, up to 0.2.
     """
+    return min(0.2, max(0.1, 51.2 / units))
+
+
+def _uniform(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
+    """Luong et al. (2015), section 4.1: r = 0.1, with 1,000 units."""
     assert isinstance(config.initialization, UniformInitialization)
-    limit = config.initialization.range or min(0.2, max(0.1, 51.2 / config.decoder.hidden_size))
+    limit = config.initialization.range or usual_range(config.decoder.hidden_size)
     nn.init.uniform_(parameter, -limit, limit)
 
 

@@ -90,16 +90,16 @@ class Direction:
         self._jump_counts = torch.zeros_like(self._jumps)
 
     def places(self, source: Tensor, target: Tensor) -> Tensor:
-        """Where the table has each cell of pairs of the same lengths: (pairs, I + 1, J)."""
+        """Where the table has each cell of pairs of the same lengths (pairs, I + 1, J); the last place: nowhere."""
         wanted = cells(with_null(source, self._null), target, self._target_size)
-        return torch.searchsorted(self._cells, wanted)
+        places = torch.searchsorted(self._cells, wanted)
+        return places.masked_fill_(self._cells[places] != wanted, len(self._cells) - 1)
 
-    def posteriors(self, source: Tensor, target: Tensor, places: Tensor, *, with_steps: bool = True) -> Posteriors:
-        known = self._cells[places] == cells(with_null(source, self._null), target, self._target_size)
-        jumps = self._jumps[_distances(source.size(1))]
-        jumps = (1 - EVEN_SHARE) * jumps / jumps.sum(dim=1, keepdim=True) + EVEN_SHARE / source.size(1)
-        likelihoods = torch.where(known, self._probabilities[places], _LEAST).clamp_(min=_LEAST)
-        return posteriors(likelihoods, jumps, with_steps=with_steps)
+    def posteriors(self, places: Tensor, *, with_steps: bool = True) -> Posteriors:
+        length = places.size(1) - 1
+        jumps = self._jumps[_distances(length)]
+        jumps = (1 - EVEN_SHARE) * jumps / jumps.sum(dim=1, keepdim=True) + EVEN_SHARE / length
+        return posteriors(self._probabilities[places].clamp_(min=_LEAST), jumps, with_steps=with_steps)
 
     def count(self, places: Tensor, origins: Tensor, found: Posteriors) -> None:
         assert found.steps is not None
@@ -110,6 +110,7 @@ class Direction:
     def learn(self) -> None:
         """New probabilities from the counts, which begin anew."""
         self._probabilities = expected_probabilities(self._counts, self._sources)
+        self._probabilities[-1] = 0.0
         self._jumps = self._jump_counts + 1e-3  # a distance that no pair had is not impossible
         self._counts, self._jump_counts = torch.zeros_like(self._counts), torch.zeros_like(self._jumps)
 
@@ -127,8 +128,8 @@ def agreeing(pairs: Sequence[Pair], *, source_size: int, target_size: int) -> tu
     for _ in range(ITERATIONS):
         for _, source, target in grouped(pairs):
             places, places_back = forward.places(source, target), backward.places(target, source)
-            found = forward.posteriors(source, target, places)
-            found_back = backward.posteriors(target, source, places_back)
+            found = forward.posteriors(places)
+            found_back = backward.posteriors(places_back)
             both = found.origins[:, :-1] * found_back.origins[:, :-1].mT
             forward.count(places, _with_rest(both), found)
             backward.count(places_back, _with_rest(both.mT), found_back)
@@ -146,7 +147,7 @@ def most_probable_origins(model: Direction, pairs: Sequence[Pair]) -> list[npt.N
     """For each pair, the place that each target piece most probably comes from, by γ; the source's length is NULL."""
     best = [np.zeros(0, dtype=np.int32)] * len(pairs)
     for indices, source, target in grouped(pairs):
-        found = model.posteriors(source, target, model.places(source, target), with_steps=False)
+        found = model.posteriors(model.places(source, target), with_steps=False)
         origins = found.origins.argmax(dim=1)
         for index, row in zip(indices, origins.numpy().astype(np.int32), strict=True):
             best[index] = row
