@@ -35,6 +35,8 @@ _XML = Notation(
 _PLACEHOLDER = re.compile(r"%\(\w+\)|%\d*\$?[a-zA-Z]|\{\w*\}")
 _BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension
 _ROW = re.compile(r"[^\n]*\n|[^\n]+")
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})", re.IGNORECASE)
+"""A character as two escaped surrogates, of which the toolkit makes two characters."""
 
 
 class _Kind(NamedTuple):
@@ -172,6 +174,8 @@ def _parsed(text: str, name: str, form: str) -> Any:
         store.dump_args["allow_nan"] = False  # as of 1e400
         store.get_root_node = lambda: store._file  # what was read, so that what has no texts, as {}, stays
     content = declared_as_utf8(text.removeprefix("\ufeff"))
+    if form == "properties":
+        content = _PAIR.sub(lambda pair: pair[1] + bytes.fromhex(pair[2] + pair[3]).decode("utf-16-be"), content)
     store.parse(content if form == "json" else content.encode("utf-8"))
     return store
 

@@ -188,6 +188,16 @@ def test_blank_lines_of_properties_stay() -> None:
     ).replace("=z", "=Z")
 
 
+@pytest.mark.parametrize("word", ["dog", "grün"])
+def test_a_character_that_properties_write_as_two_is_one(word: str) -> None:
+    """Java's own tool writes it so; the toolkit would make halves of it, which no model reads."""
+    messages = Messages(f"a={word} \\ud83d\\uDE00\nb={word} \\\\ud83d\\\\ude00\n", name="", form="properties")
+    assert messages.lines == [f"{word} 😀", f"{word} \\ud83d\\ude00"]
+    emoji = "\\ud83d\\ude00" if word.isascii() else "😀"
+    written = messages.written([in_order("")._replace(text=text) for text in ("x 😀", "y")])
+    assert written == f"a=x {emoji}\nb=y\n"
+
+
 @pytest.mark.parametrize("text", ["a = dog \\\n  runs\n", "a : dog é\n"])
 def test_properties_are_ascii_if_they_were(text: str) -> None:
     written = Messages(text, name="", form="properties").written([in_order("")._replace(text="läuft 😀")])
