@@ -33,6 +33,24 @@ def is_language(code: str, wanted: str) -> bool:
     return code == wanted or code.startswith(f"{wanted}-")
 
 
+def places_of_both(languages: Sequence[str], names: Sequence[Sequence[str]]) -> list[int]:
+    """The places of source and target, never the same one; empty if they are not both there. `names`: of each side.
+
+    Of several that fit, it is that with the earliest of the names, then en rather than en-US, then the first.
+    """
+    sources, targets = (
+        [
+            (order, len(language), place)
+            for order, name in enumerate(several)
+            for place, language in enumerate(languages)
+            if is_language(language, name)
+        ]
+        for several in names
+    )
+    both = [(source, target) for source in sources for target in targets if source[-1] != target[-1]]
+    return [place for *_, place in min(both)] if both else []
+
+
 def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
     """Line i of one file with line i of the other. Raises UserError, as `read_pairs` does."""
     for line, pair in enumerate(read_pairs(source, target), start=1):
@@ -96,11 +114,8 @@ def _places(
 ) -> tuple[Sequence[int], bool]:
     """The places of the columns of source and target, and whether the first row has their names."""
     wanted = [[column] for column in columns] if columns else names
-    found = [
-        [place for one in several for place, name in enumerate(first) if is_language(name, one)] for several in wanted
-    ]
-    if all(found):
-        return [places[0] for places in found], True
+    if found := places_of_both(first, wanted):
+        return found, True
     if columns and all(one.isdecimal() and 0 < int(one) <= len(first) for one in columns):
         places = [int(one) - 1 for one in columns]
         return places, any(
@@ -110,6 +125,6 @@ def _places(
         return (0, 1), False
     shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))
     raise UserError(
-        f"{path}, line 1: none of its columns, {shown}, is {' or '.join(one for one, *_ in wanted)}; give --columns "
-        "SOURCE TARGET, by their names or by their numbers from 1"
+        f"{path}, line 1: {' and '.join(one for one, *_ in wanted)} are not both among its columns, {shown}; give "
+        "--columns SOURCE TARGET, by their names or by their numbers from 1"
     )

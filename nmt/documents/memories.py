@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.corpus import opened, read_text
-from nmt.data.pairs import Pair, is_language
+from nmt.data.pairs import Pair, places_of_both
 from nmt.errors import UserError
 
 _UNITS = ("tu", "trans-unit", "segment")  # with a text in several languages
@@ -54,11 +54,12 @@ def _pairs_of_xml(path: Path, languages: Sequence[str], etree: Any) -> Iterator[
         where, texts = f"{path}, line {element.sourceline}", _texts(element, usual)
         named = [prop.text for prop in element.iterchildren("{*}prop") if prop.get("type") in _DOCUMENT]
         document = f"{path}: {named[0]}" if named else file
-        found = [[texts[code] for code in texts if is_language(code, one)] for one in languages]
-        if all(found):
-            yield Pair(found[0][0], found[1][0], where, document)
+        given = [language for language, _ in texts]
+        if both := places_of_both(given, [[language] for language in languages]):
+            source, target = (texts[place][1] for place in both)
+            yield Pair(source, target, where, document)
         else:
-            yield Pair(", ".join(sorted(texts)), "", where, document, fault="languages")
+            yield Pair(", ".join(sorted(set(given))), "", where, document, fault="languages")
 
 
 def _elements(path: Path, etree: Any) -> Iterator[tuple[str, Any]]:
@@ -83,13 +84,13 @@ def _elements(path: Path, etree: Any) -> Iterator[tuple[str, Any]]:
             raise UserError(f"{path}, line {error.lineno}: cannot be read as XML ({said})") from None
 
 
-def _texts(unit: Any, usual: Mapping[str, str]) -> dict[str, str]:
-    """The texts of a unit by language."""
-    texts: dict[str, str] = {}
+def _texts(unit: Any, usual: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The texts of a unit, each with its language."""
+    texts = []
     for element in unit.iterchildren(*_TEXTS):
         language = element.get(_LANGUAGE) or element.get("lang") or usual.get(_name(element), "")
         if element.get("state") not in _OPEN:
-            texts.setdefault(language, _SPACES.sub(" ", "".join(_text_of(element))).strip(" "))
+            texts.append((language, _SPACES.sub(" ", "".join(_text_of(element))).strip(" ")))
     return texts
 
 

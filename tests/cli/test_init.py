@@ -231,6 +231,24 @@ def test_files_with_both_languages(
     assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
 
 
+@pytest.mark.parametrize("languages", [("de", "de"), ("de-1600", "de"), ("de", "de-1600"), ("de", "de-AT")])
+@pytest.mark.parametrize("name", ["a.tmx", "a.tsv"])
+def test_both_sides_in_one_language(init: Init, tmp_path: Path, name: str, languages: tuple[str, str]) -> None:
+    """Old spellings, lemmas, dialects: a text that is the source is never its own translation."""
+    pairs = sentences(300)
+    lines = ["\t".join(languages), *("\t".join(pair) for pair in pairs)]
+    if name == "a.tmx":
+        sides = [
+            [f'<tuv xml:lang="{languages[side]}"><seg>{pair[side]}</seg></tuv>' for side in (0, 1)] for pair in pairs
+        ]
+        lines = ["<tmx><body>", *(f"<tu>{source}{target}</tu>" for source, target in sides), "</body></tmx>"]
+    assert init("--input", str(write(tmp_path / name, lines)), languages=languages)[0] == 0
+    endings = ("source", "target") if languages[0] == languages[1] else languages
+    assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name, endings)) == sorted(
+        pairs
+    )
+
+
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_a_carriage_return_in_a_cell_is_white_space(init: Init, tmp_path: Path, name: str) -> None:
     pairs = [("en", "de"), ("Ba\rke.", "Ken ban"), *sentences(300)]
@@ -262,7 +280,7 @@ TMX = as_tmx(sentences(300))
         ("a.csv", [], "only 0 pairs of 0 can be used"),
         ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used, and at least 200 are needed"),
         ("a.tsv", MANY[:1] * 500, "can be used, and at least 200 are needed\nleft out: 499 repeat another pair\n"),
-        ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: none of its columns, "),
+        ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: en and de are not both among its columns, "),
         ("a.tsv", [*MANY, "one cell", "Ba\tke\tli"], ""),
         (
             "a.tsv",
