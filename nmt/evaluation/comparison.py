@@ -157,22 +157,16 @@ def compare(
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
         for metric, one in built.items()
     }
-    tests: dict[str, _Tested] = {}
-    bounds: dict[str, Mapping[str, Interval]] = {}
-    if tested:
-        tests = {metric: _tested(column, resamples) for metric, column in columns.items()}
-        bounds = {metric: test.intervals for metric, test in tests.items()}
-    elif intervals:  # without a test its baseline has one, so every system is that in turn
-        for metric, column in columns.items():
-            bounds[metric] = {name: _tested({name: one}, resamples).intervals[name] for name, one in column.items()}
+    tests = {metric: _tested(column, resamples) for metric, column in columns.items()} if tested else {}
     scored = []
     for name, hypotheses in systems.items():
-        scores = {
-            metric: SystemScore(
-                score=column[name].score, interval=bounds[metric][name] if bounds else None, counted=column[name]
-            )
-            for metric, column in columns.items()
-        }
+        scores = {}
+        for metric, column in columns.items():
+            interval = None
+            if tested or intervals:  # without a test its baseline has one, so every system is that in turn
+                _, results = tests[metric] if tested else _tested({name: column[name]}, resamples)
+                interval = Interval(float(results[name].mean), float(results[name].ci))
+            scores[metric] = SystemScore(score=column[name].score, interval=interval, counted=column[name])
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
     return Comparison(
         measures={name: METRICS[name]._replace(signature=str(one.get_signature())) for name, one in built.items()},
@@ -194,14 +188,6 @@ def resampling_seed() -> int | None:
     return int(text)
 
 
-class _Tested(NamedTuple):
-    """What a test says about a metric, by system: all have intervals, rivals have p-values."""
-
-    intervals: Mapping[str, Interval]
-    p_values: Mapping[str, float]
-    signature: str
-
-
 class _Precounted:
     """A metric for `PairedTest` whose "hypotheses" are the statistics of sentences, which it does not count again."""
 
@@ -215,20 +201,20 @@ class _Precounted:
         return getattr(self._metric, name)
 
 
-def _tested(column: Mapping[str, Counted], samples: int) -> _Tested:
+def _tested(column: Mapping[str, Counted], samples: int) -> tuple[str, dict[str, Any]]:
+    """The signature of a test of one metric, and what it says about each system: all have a `mean` and its `ci`, and
+    all but the first a `p_value`."""
     from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
 
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
     signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
     ((title, signature),) = signatures.items()
-    named: dict[str, Any] = dict(zip(column, results[title], strict=True))
-    intervals = {name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
-    return _Tested(intervals, {name: float(result.p_value) for name, result in [*named.items()][1:]}, str(signature))
+    return str(signature), dict(zip(column, results[title], strict=True))
 
 
 def _significance(
-    tested: Mapping[str, _Tested],
+    tests: Mapping[str, tuple[str, Mapping[str, Any]]],
     columns: Mapping[str, Mapping[str, Counted]],
     *,
     samples: int,
@@ -236,19 +222,14 @@ def _significance(
 ) -> Significance:
     baseline, *rivals = next(iter(columns.values()))
     p_values: dict[str, dict[str, float | None]] = {rival: {} for rival in rivals}
-    for metric, test in tested.items():
+    for metric, (_, results) in tests.items():
         for rival in rivals:
             one, other = columns[metric][baseline], columns[metric][rival]
             # Where no sentence makes a difference, sacreBLEU's p would be the smallest possible one.
             equal = all(map(operator.eq, one.statistics, other.statistics)) or one.score == other.score == 0
-            p_values[rival][metric] = None if equal else test.p_values[rival]
-    return Significance(
-        baseline=baseline,
-        samples=samples,
-        seed=seed,
-        signatures={metric: test.signature for metric, test in tested.items()},
-        p_values=p_values,
-    )
+            p_values[rival][metric] = None if equal else float(results[rival].p_value)
+    signatures = {metric: signature for metric, (signature, _) in tests.items()}
+    return Significance(baseline=baseline, samples=samples, seed=seed, signatures=signatures, p_values=p_values)
 
 
 def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:

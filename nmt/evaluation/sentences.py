@@ -55,25 +55,15 @@ def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Sp
     What two sentences share is what Python's difflib finds: the longest common run of words and signs, and so on to
     both sides of it.
     """
-    places = [[spans(text) for text in side] for side in (texts, others)]
-    ours, theirs = (
-        [[text[start:stop] for start, stop in line] for text, line in zip(side, lines, strict=True)]
-        for side, lines in zip((texts, others), places, strict=True)
-    )
-    shared: list[list[set[int]]] = [[set() for _ in texts], [set() for _ in others]]
-    for one, of_one in zip(ours, shared[0], strict=True):
-        for other, of_other in zip(theirs, shared[1], strict=True):
-            for first, second, size in SequenceMatcher(None, one, other).get_matching_blocks():
-                of_one.update(range(first, first + size))
-                of_other.update(range(second, second + size))
-    left, right = (
-        [
-            [span for place, span in enumerate(line) if place not in same]
-            for line, same in zip(lines, same_places, strict=True)
-        ]
-        for lines, same_places in zip(places, shared, strict=True)
-    )
-    return left, right
+    left, right = ([dict(enumerate(spans(text))) for text in side] for side in (texts, others))
+    for one, of_one in zip(texts, left, strict=True):
+        for other, of_other in zip(others, right, strict=True):
+            both = map(_WORDS_AND_SIGNS.findall, (one, other))
+            for first, second, size in SequenceMatcher(None, *both).get_matching_blocks():
+                for place in range(size):
+                    of_one.pop(first + place, None)
+                    of_other.pop(second + place, None)
+    return [[*places.values()] for places in left], [[*places.values()] for places in right]
 
 
 def repetition(sentence_words: Sequence[str]) -> Share:
