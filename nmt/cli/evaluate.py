@@ -7,7 +7,6 @@ before a model is loaded; and what the models cannot do, before one of them tran
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 PROGRAM = "nmt-eval"
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 SAMPLES = "lower --resamples, or test fewer lines"
+
+References = Mapping[Path, Sequence[str]]
 
 
 def parser() -> Parser:
@@ -141,45 +142,20 @@ def _add_scoring_options(made: Parser) -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- the request
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to score, how, and where the scores go."""
-
-    candidates: Sequence["Candidate"]
-    references: Mapping[Path, Sequence[str]]
-    source: Sequence[str]  # empty if there is none
-    how: "TranslationOptions | None"  # without models: None
-    scoring: Mapping[str, Any]  # arguments of `compare`
-
-
-def _read_request(options: argparse.Namespace) -> Request:
-    from nmt.cli.systems import read_sentences, read_systems
-
-    problems: list[str] = []
-    candidates = read_systems(options, problems)
-    problems += _contradictions(options, candidates)
-    translates = any(one.models is not None for one in candidates)
-    how = translation_options(vars(options), problems) if translates else None
-    scoring = _read_scoring(options, candidates, problems)
-    source = read_sentences("--source", options.source, problems)
-    references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
-    request = Request(candidates=candidates, references=references, source=source, how=how, scoring=scoring)
-    _check_files(options, request, problems)
-    refuse(problems)
-    return request
-
-
-def _check_files(options: argparse.Namespace, request: Request, problems: list[str]) -> None:
+def _check_files(
+    options: argparse.Namespace,
+    candidates: Sequence["Candidate"],
+    source: Sequence[str],
+    references: References,
+    problems: list[str],
+) -> None:
     """Check that outputs overwrite nothing, and that all texts have equally many lines."""
     from nmt.data.corpus import read_lines
 
-    read = [file for candidate in request.candidates for file in candidate.files]
+    read = [file for candidate in candidates for file in candidate.files]
     names = ("source", "dictionary", "training_text")
     read += [*((option_name(name), getattr(options, name)) for name in names)]
-    read += [("--reference", path) for path in request.references]
+    read += [("--reference", path) for path in references]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
     check_outputs(outputs, problems, others=read)
@@ -188,9 +164,9 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
         text = options.training_text
         if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
             problems.append(f"--training-text {text}: the file is empty")
-    counts = [(f"{one.option} {one.paths[0]}", len(one.lines)) for one in request.candidates]
-    counts.append((f"--source {options.source}", len(request.source)))
-    for path, lines in request.references.items():
+    counts = [(f"{one.option} {one.paths[0]}", len(one.lines)) for one in candidates]
+    counts.append((f"--source {options.source}", len(source)))
+    for path, lines in references.items():
         counts.append((f"--reference {path}", len(lines)))
         if lines and not any(line.strip() for line in lines):
             problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
@@ -200,25 +176,25 @@ def _check_files(options: argparse.Namespace, request: Request, problems: list[s
         problems.append(f"{', '.join(most)} and {last}: line i of all of them must be of the same sentence")
 
 
-def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
+def _contradictions(options: argparse.Namespace, count: int, *, translates: bool) -> list[str]:
+    """What does not go together for so many systems; `translates`: whether a model is among them."""
     problems = []
-    has_models = any(one.models is not None for one in candidates)
     if not options.reference:
         problems.append("--reference FILE is missing")
     elif len({*options.reference}) < len(options.reference):
         problems.append("--reference: a file is given twice; several references are different translations")
-    if has_models and not options.source:
+    if translates and not options.source:
         problems.append(f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate")
     if options.output == STANDARD:
         problems.append("--output -: standard output has the scores; give a file, or use nmt-translate")
-    elif options.output is not None and len(candidates) > 1:
+    elif options.output is not None and count > 1:
         problems.append("--output has an effect only with one system: save translations with nmt-translate")
     if options.report == STANDARD:
         problems.append("--report -: standard output has the scores; give a file")
     others = ("replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output", "device")
     translating = dict.fromkeys((*search_keys(), *others, "alignment_step", "split_sentences"), ("model",))
     needed = {**translating, "source": ("model", "report"), "training_text": ("report",)}
-    return problems + without_effect(vars(options), needed, {"model": has_models})
+    return problems + without_effect(vars(options), needed, {"model": translates})
 
 
 def _read_scoring(
@@ -252,69 +228,81 @@ def _read_scoring(
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace) -> None:
     from nmt.cli.report_page import write_page
+    from nmt.cli.systems import read_sentences, read_systems
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
     from nmt.ops.memory import enough_memory
 
-    request = _read_request(options)
+    problems: list[str] = []
+    candidates = read_systems(options, problems)
+    translates = any(one.models is not None for one in candidates)
+    problems += _contradictions(options, len(candidates), translates=translates)
+    how = translation_options(vars(options), problems) if translates else None
+    scoring = _read_scoring(options, candidates, problems)
+    source = read_sentences("--source", options.source, problems)
+    references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
+    _check_files(options, candidates, source, references, problems)
+    refuse(problems)
     with enough_memory(MEMORY):
-        translators = _loaded(request)
-        systems: dict[str, Sequence[str]] = {one.name: one.lines for one in request.candidates}
+        translators = _loaded(candidates, how)
+        systems: dict[str, Sequence[str]] = {one.name: one.lines for one in candidates}
         for name, translator in translators.items():
-            translations = translator.translate(request.source, request.how)
+            translations = translator.translate(source, how)
             label = name if len(systems) > 1 else None
-            translated = watched(translations, "sentences", total=len(request.source), label=label)
+            translated = watched(translations, "sentences", total=len(source), label=label)
             systems[name] = [best.text for best, *_ in translated]
     if options.output:
         write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
-    for warning in _warnings(request, systems):
+    for warning in _warnings(candidates, systems, references, scoring):
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     runs: dict[str, list[str]] = {}
-    for one in request.candidates:
+    for one in candidates:
         if one.seed_of is not None:
             runs.setdefault(one.seed_of, []).append(one.name)
-    references = [*request.references.values()]
     with enough_memory(SAMPLES, what=" for the samples"):
-        comparison = compare(systems, references, source=request.source or None, runs=runs, **request.scoring)
-    how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
-    write_report(options.json, table(comparison), json_object(comparison, **how))
+        comparison = compare(systems, [*references.values()], source=source or None, runs=runs, **scoring)
+    scored = {name: scoring[name] for name in ("tokenize", "lowercase")}
+    write_report(options.json, table(comparison), json_object(comparison, **scored))
     if options.report is not None:
-        step = "this" if request.how is None else request.how.alignment_step
+        step = "this" if how is None else how.alignment_step
         shown = {"translators": translators, "alignment_step": step, "training_text": options.training_text}
-        write_page(options.report, comparison, **how, **shown)
+        write_page(options.report, comparison, **scored, **shown)
 
 
-def _loaded(request: Request) -> dict[str, "Translator"]:
+def _loaded(candidates: Sequence["Candidate"], how: "TranslationOptions | None") -> dict[str, "Translator"]:
     """The model of each system that has one. All are loaded and checked before the first translates, which may take
     hours: one may be damaged, or unable to do what the options ask for."""
     problems: list[str] = []
     translators: dict[str, Translator] = {}
-    for one in request.candidates:
-        if one.models is None or request.how is None:
+    for one in candidates:
+        if one.models is None or how is None:
             continue
         of_model: list[str] = []
         with collected(problems):
             translators[one.name] = one.models.load()
             with collected(of_model):
-                translators[one.name].check(request.how)
-        name = f"{one.name}: " if len(request.candidates) > 1 else ""
+                translators[one.name].check(how)
+        name = f"{one.name}: " if len(candidates) > 1 else ""
         problems += [f"{name}{problem}" for problem in of_model]
     refuse(problems)
     return translators
 
 
-def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:
+def _warnings(
+    candidates: Sequence["Candidate"],
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    scoring: Mapping[str, Any],
+) -> list[str]:
     from nmt.evaluation.text_warnings import text_warnings
 
-    hypotheses = {
-        f"hypotheses of {name}" if len(systems) > 1 else "hypotheses": lines for name, lines in systems.items()
-    }
-    references: dict[str, Sequence[str]] = {}
-    for path, lines in request.references.items():
-        references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
-    scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
-    warnings = text_warnings(hypotheses, references, **scoring)
-    for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
+    hypotheses, right = (
+        {f"{what} of {name}" if len(texts) > 1 else what: lines for name, lines in texts.items()}
+        for what, texts in (("hypotheses", systems), ("references", references))
+    )
+    form = {name: scoring[name] for name in ("tokenize", "lowercase", "metrics")}
+    warnings = text_warnings(hypotheses, right, **form)
+    for one, other in combinations([one.name for one in candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:
             warnings.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")
     return warnings
