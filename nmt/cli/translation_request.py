@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.cutting import MAIN, is_cut, read_shard
+from nmt.cli.cutting import MAIN, files_read, is_cut, read_shard
 from nmt.cli.models import Models, languages_of, read_models
 from nmt.cli.options import missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
@@ -31,7 +31,6 @@ from nmt.processes import Processes
 
 _FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
-READ = ("input", *BESIDE, "glossary", "forbid", "dictionary")  # options of the files that are read, except models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +114,8 @@ def _read_format(options: argparse.Namespace, problems: list[str]) -> str:
 
 def _read_twice(options: argparse.Namespace) -> list[str]:
     """Which files are standard input that another option reads to its end."""
-    paths = {name: getattr(options, name) for name in READ}
-    twice = [
-        f"--{name} {path}"
-        for name, path in paths.items()
-        if path == STANDARD or (path is not None and is_standard_input(Path(path)))
-    ]
+    read = [(option_name(name), path) for name, paths in files_read(vars(options)).items() for path in paths]
+    twice = [f"{option} {path}" for option, path in read if str(path) == STANDARD or is_standard_input(path)]
     return [f"{option}: is standard input, which {twice[0]} already reads; give a file" for option in twice[1:]]
 
 
@@ -143,8 +138,8 @@ def _check_outputs(
     options: argparse.Namespace, models: Models, alignments: AlignmentOutputs, problems: list[str]
 ) -> None:
     """Find out whether the outputs can be written, and overwrite nothing that is read."""
-    read = [(option_name(name), path) for name, path in vars(options).items() if name in READ and path is not None]
-    read = [(option, Path(path)) for option, path in read if path != STANDARD]
+    read = [(option_name(name), path) for name, paths in files_read(vars(options)).items() for path in paths]
+    read = [(option, path) for option, path in read if str(path) != STANDARD]
     taken = check_outputs({"--output": options.output}, problems, others=[*models.files, *read])
     alignments.check(problems, others=taken)
     if options.flush and not is_in_place(options.output):
