@@ -4,13 +4,13 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import run
+from nmt.cli.common import command
 from nmt.cli.options import missing, unequal_counts, without_effect
 from nmt.cli.outputs import write_text
 from nmt.cli.parser import Parser, say
@@ -64,12 +64,8 @@ def parser() -> Parser:
     return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-init; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _init(parser().parse_args(arguments)))
-
-
-def _init(options: argparse.Namespace) -> None:
+@command(PROGRAM, parser)
+def main(options: argparse.Namespace) -> None:
     inputs = _inputs(options)
     from nmt.cli.init_folder import run_name, write_folder
 

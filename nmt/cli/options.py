@@ -9,7 +9,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -27,6 +27,7 @@ ENSEMBLES = ("log-probabilities", "probabilities", "logits")  # those of `config
 _VALUES = ("n_best", "diversity", "alignment_step", "end_links", "split_sentences")  # more of TranslationOptions
 _NEEDED = {"dictionary": ("replace_unknown",), "glossary_case": ("glossary",)}  # without which they have no effect
 OTHER_NAMES = {"sampling": "sample", "forbidden": "forbid"}  # here
+_UNLIMITED = 10**17
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
@@ -230,29 +231,23 @@ def missing(needed: Mapping[str, tuple[object, str]]) -> list[str]:
     return [f"{option} is missing: {meaning}" for option, (value, meaning) in needed.items() if value is None]
 
 
-def whole_number(least: int, most: int = 10**17) -> Callable[[str], int]:
-    """The type of an option that is a whole number."""
-
-    def read(text: str) -> int:
-        number = number_in(text)
-        if isinstance(number, int) and least <= number <= most:
-            return number
-        limit = f"at least {least}" + (f" and at most {most:,}" if most < 10**17 else "")
-        raise argparse.ArgumentTypeError(f"allowed: a whole number, {limit}")
-
-    return read
-
-
-def number_within(least: float, most: float) -> Callable[[str], float]:
-    """The type of an option that is a number."""
+def number_within(
+    least: float, most: float = _UNLIMITED, *, kind: type[int] | type[float] = float
+) -> Callable[[str], float]:
+    """The type of an option that is a number of this kind."""
 
     def read(text: str) -> float:
         number = number_in(text)
-        if number is not None and least <= number <= most:
-            return float(number)
-        raise argparse.ArgumentTypeError(f"allowed: a number, at least {least:,.15g} and at most {most:,.15g}")
+        if number is not None and least <= number <= most and (kind is float or isinstance(number, int)):
+            return kind(number)
+        what = "a number" if kind is float else "a whole number"
+        limit = "" if most == _UNLIMITED else f" and at most {most:,.15g}"
+        raise argparse.ArgumentTypeError(f"allowed: {what}, at least {least:,.15g}{limit}")
 
     return read
+
+
+whole_number = partial(number_within, kind=int)
 
 
 def filled_lines(lines: Iterable[str], **_: str) -> list[str]:

@@ -83,9 +83,14 @@ def is_in_place(name: str) -> bool:
 
 def _is_standard(name: str) -> bool:
     """Whether an output is standard output, also as /dev/stdout or as the file that it was redirected to."""
+    return name == STANDARD or is_of(sys.stdout, Path(name))
+
+
+def is_of(stream: IO[Any] | None, path: Path) -> bool:
+    """Whether the path, such as /dev/stdin, is of the file, pipe, or terminal of a standard stream."""
     try:
-        return name == STANDARD or os.path.samestat(Path(name).stat(), os.fstat(sys.stdout.fileno()))
-    except (OSError, ValueError, AttributeError):  # no such file, or standard output is closed or none of the system's
+        return stream is not None and os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except (OSError, ValueError):  # no such file, or the stream is closed or none of the system's
         return False
 
 

@@ -67,10 +67,6 @@ class Parser(argparse.ArgumentParser):
             for action, text in zip(hidden, texts, strict=True):
                 action.help = text
 
-    def format_full_help(self) -> str:
-        """The text of --help-all."""
-        return super().format_help()
-
     def error(self, message: str) -> NoReturn:
         """End the process with `message`, argparse's, and without the list of all options."""
         self._refuse(message)
@@ -164,8 +160,7 @@ class _HelpAll(argparse.Action):
     """Print all options and exit, as --help does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        assert isinstance(parser, Parser)
-        say(parser.format_full_help())
+        say(argparse.ArgumentParser.format_help(parser))
         parser.exit()
 
 

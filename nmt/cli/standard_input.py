@@ -5,14 +5,13 @@ buffered reader cannot say whether more is there, so the descriptor is read dire
 where it has become longer than `corpus.lines_of` allows, and reading stops.
 """
 
-import os
 import select
 import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.cli.outputs import is_device
+from nmt.cli.outputs import is_device, is_of
 from nmt.data.corpus import GZIP_MAGIC, LONGEST_LINE
 from nmt.errors import UserError
 
@@ -77,10 +76,7 @@ class Lines:
 def is_standard_input(path: Path) -> bool:
     """Whether the path, such as /dev/stdin, is of the pipe or terminal that standard input reads; not of a file that it
     was redirected from, which can be opened again."""
-    try:
-        return is_device(path) and os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
-    except (OSError, ValueError, AttributeError):  # no such file, or standard input is closed or none of the system's
-        return False
+    return is_device(path) and is_of(sys.stdin, path)
 
 
 def refuse_gzip(beginning: bytes) -> None:

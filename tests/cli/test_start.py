@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
@@ -246,7 +247,7 @@ def test_every_key_of_the_search_is_an_option_in_the_words_of_the_schema() -> No
 
 
 def test_help_shows_the_names_and_defaults_that_hold() -> None:
-    help_text = " ".join(evaluate.parser().format_full_help().split())
+    help_text = " ".join(ArgumentParser.format_help(evaluate.parser()).split())
     for names in (metrics.METRICS, metrics.TOKENIZERS):
         assert ", ".join(names) in help_text
     assert f"(default: {','.join(metrics.USUAL)})" in help_text
