@@ -34,24 +34,17 @@ def parser() -> Parser:
         "from 0 (gold alignments perhaps from 1: --first-word).",
     )
     made.add_argument(
-        "--alignments",
-        type=Path,
-        metavar="FILE",
-        help="word alignments, as nmt-translate and nmt-score write them; or else:",
+        "--alignments", type=Path, help="word alignments, as nmt-translate and nmt-score write them; or else:"
     )
     made.add_argument(
         "--source",
         type=Path,
         nargs="+",
-        metavar="FILE",
         help="text to align, a sentence a line, words between spaces; further files are only learned from",
     )
-    made.add_argument("--target", type=Path, nargs="+", metavar="FILE", help="its translation, line by line")
+    made.add_argument("--target", type=Path, nargs="+", help="its translation, line by line")
     made.add_argument(
-        "--gold-alignments",
-        type=Path,
-        metavar="FILE",
-        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one",
+        "--gold-alignments", type=Path, help="the right alignments: s-t is a sure link, spt (or s?t) a possible one"
     )
     made.add_argument(
         "--first-word",
@@ -63,7 +56,6 @@ def parser() -> Parser:
     made.add_argument(
         "--reverse-alignments",
         type=Path,
-        metavar="FILE",
         help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
         "target here",
     )

@@ -74,18 +74,12 @@ def parser() -> Parser:
         "translations, or model files or run folders that translate --source. NAME=PATH as the first gives the system "
         "a name; --runs again adds another system",
     )
-    scored.add_argument(
-        "--source",
-        type=Path,
-        metavar="FILE",
-        help="text to translate with --model or --runs, and what --report shows",
-    )
+    scored.add_argument("--source", type=Path, help="text to translate with --model or --runs, and what --report shows")
     scored.add_argument(
         "--reference",
         nargs="+",
         action="extend",
         type=Path,
-        metavar="FILE",
         help="the right translations, line by line; required. Several files are several right translations of each "
         "line",
     )
@@ -100,7 +94,6 @@ def parser() -> Parser:
     page.add_argument(
         "--training-text",
         type=Path,
-        metavar="FILE",
         help="for --report: text of the target language, usually that of training, in which the words of the reference "
         "are counted to tell how rare they are (default: the reference itself)",
     )

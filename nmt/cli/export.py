@@ -35,9 +35,7 @@ def parser() -> Parser:
         metavar="FOLDER",
         help="write a page instead, which translates in a browser by itself: static files for any host",
     )
-    made.add_argument(
-        "--onnxruntime-web", type=Path, metavar="FILE", help="for --web, the npm package of this name, version 1.30.0"
-    )
+    made.add_argument("--onnxruntime-web", type=Path, help="for --web, the npm package of this name, version 1.30.0")
     made.add_argument(
         "--precision",
         choices=EXPORTED_IN,

@@ -22,9 +22,7 @@ def parser() -> Parser:
         epilog="Scores are those on the validation text at the update whose weights the file has.",
     )
     made.add_argument("--model", type=Path, metavar="PATH", help="a model file, or a run folder (its best), required")
-    made.add_argument(
-        "--input", type=Path, metavar="FILE", help="text to translate: tell which characters of it the vocabulary lacks"
-    )
+    made.add_argument("--input", type=Path, help="text to translate: tell which characters of it the vocabulary lacks")
     made.add_argument("--json", action="store_true", help="write a JSON object instead of YAML")
     return made
 

@@ -35,15 +35,12 @@ def parser() -> Parser:
         "UTF-8, and files may end in .gz. All that is left out is counted in the report, with examples. Train with "
         f"nmt-train --config FOLDER/{CONFIGURATION}; a few updates are computed to say how long that takes.",
     )
-    made.add_argument("--source", nargs="+", type=Path, metavar="FILE", help="text with one sentence per line")
-    made.add_argument(
-        "--target", nargs="+", type=Path, metavar="FILE", help="its translation: line i translates line i of --source"
-    )
+    made.add_argument("--source", nargs="+", type=Path, help="text with one sentence per line")
+    made.add_argument("--target", nargs="+", type=Path, help="its translation: line i translates line i of --source")
     made.add_argument(
         "--input",
         nargs="+",
         type=Path,
-        metavar="FILE",
         help="files with both languages: tables (.csv, .tsv) or memories of translators (.tmx, .xlf, .xliff, .po)",
     )
     made.add_argument(

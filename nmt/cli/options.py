@@ -72,7 +72,6 @@ def add_computing_options(
         group.add_argument(
             "--shortlist",
             type=Path,
-            metavar="FILE",
             help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
             "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
         )
@@ -148,7 +147,6 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--dictionary",
         type=Path,
-        metavar="FILE",
         help="for --replace-unknown: lines of a word, a tab or a space, and its translation; of several for a word the "
         "first counts",
     )

@@ -28,7 +28,8 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, program: str, *, description: str, epilog: str, usual: Collection[str] = ()) -> None:
-        super().__init__(prog=program, allow_abbrev=False, add_help=False, description=description, epilog=epilog)
+        super().__init__(program, description=description, epilog=epilog, allow_abbrev=False, add_help=False)
+        self.formatter_class = _Formatter
         self._usual = {*usual, "help", "help_all", "version"} if usual else None
         self._places: dict[argparse.Action, list[list[str]]] = {}  # the files and folders of options, time by time
         self._wrong: list[str] = []  # what is wrong with values
@@ -73,7 +74,7 @@ class Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """The value of an option, which argparse asks for whenever the option is given."""
-        if str(action.metavar).endswith(_PLACES):
+        if action.type is Path or str(action.metavar).endswith(_PLACES):
             self._places.setdefault(action, []).append(arg_strings)
         values = super()._get_values(action, arg_strings)
         if self._wrong and action.default is argparse.SUPPRESS:  # stores nothing: prints, and ends the process
@@ -154,6 +155,13 @@ class Parser(argparse.ArgumentParser):
             similar = f"--{word}"  # compared without what all options begin with, which would make them similar
         help_option = "--help" if self._usual is None else "--help-all"
         return f"did you mean {similar}?" if similar else f"{self.prog} {help_option} lists all options"
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help in which a path, unless it has another name, is called FILE."""
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        return "FILE" if action.type is Path else super()._get_default_metavar_for_optional(action)
 
 
 class _HelpAll(argparse.Action):

@@ -44,12 +44,11 @@ def parser() -> Parser:
         usual=("model", "source", "target", "output", "json", "normalize", "device", "alignments"),
     )
     add_model_option(made, "what scores, required")
-    made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
-    made.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
+    made.add_argument("--source", type=Path, help="text that was translated; required")
+    made.add_argument("--target", type=Path, help="its translations, line by line; required")
     made.add_argument(
         "--contrast",
         type=Path,
-        metavar="FILE",
         help="wrong translations, line by line: write two scores a line, with a tab between them, and how often that "
         "of --target is higher (accuracy), with its 95%% interval, and the ties, which do not count as right",
     )

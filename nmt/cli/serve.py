@@ -118,7 +118,6 @@ def parser() -> Parser:
     access.add_argument(
         "--api-keys",
         type=Path,
-        metavar="FILE",
         help="a file with an API key a line; only requests with one of them are translated (default: all are)",
     )
     access.add_argument(

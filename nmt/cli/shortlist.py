@@ -36,10 +36,8 @@ def parser() -> Parser:
         metavar="PATH",
         help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
     )
-    made.add_argument(
-        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
-    )
-    made.add_argument("--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required")
+    made.add_argument("--source", nargs="+", type=Path, help="text in the model's source language; required")
+    made.add_argument("--target", nargs="+", type=Path, help="its translations, file by file; required")
     made.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     made.add_argument(
         "--translations",

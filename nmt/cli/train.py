@@ -33,7 +33,6 @@ def parser() -> Parser:
     made.add_argument(
         "--config",
         type=Path,
-        metavar="FILE",
         help="the configuration, required: a YAML file, or the name of an example, whose data are looked for in data/",
     )
     made.add_argument(
@@ -66,10 +65,7 @@ def parser() -> Parser:
         "metrics, and tell which; other files, and the log, stay",
     )
     made.add_argument(
-        "--init-from",
-        type=Path,
-        metavar="MODEL",
-        help="fine-tune: start from a model file's or run folder's weights",
+        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
     )
     made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
     made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")

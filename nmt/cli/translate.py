@@ -65,14 +65,12 @@ def parser() -> Parser:
     made.add_argument(
         "--prefix",
         type=Path,
-        metavar="FILE",
         help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
         "word is complete, unless it ends with something other than a letter or digit",
     )
     made.add_argument(
         "--constraints",
         type=Path,
-        metavar="FILE",
         help="for each line of the input a line with the phrases that its translations must contain, separated by "
         "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
         "should be larger than the number of those",
@@ -80,7 +78,6 @@ def parser() -> Parser:
     made.add_argument(
         "--glossary",
         type=Path,
-        metavar="FILE",
         help="lines of a term, a tab, and its translation, or CSV, perhaps with a header that names the columns of the "
         "model's languages: where the term occurs, as whole words, its translation takes the place of the words that "
         "attend to it. Of terms at one place the longest counts. A line that begins with # and has no tab is a comment",
@@ -93,7 +90,6 @@ def parser() -> Parser:
     made.add_argument(
         "--forbid",
         type=Path,
-        metavar="FILE",
         help="lines of a word or phrase that no translation may have, as whole words, and also with a capital first "
         "letter. A prefix, a constraint or the glossary must not have them either",
     )
