@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_among
+from nmt.cli.outputs import STANDARD, Files, check_output, check_outputs, opened_for_writing
 from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment, WordScores
 from nmt.errors import UserError, collected
@@ -53,7 +53,7 @@ class AlignmentOutputs:
             with collected(problems):
                 check_plots()
             with collected(problems):
-                _check_folder(self.plot_alignments, taken=taken)
+                check_output("--plot-alignments", str(self.plot_alignments), others=taken, is_folder=True)
 
     @contextmanager
     def opened(self, *, first: int = 0) -> Iterator[WriteAlignments]:
@@ -79,18 +79,6 @@ class AlignmentOutputs:
                     plot(alignments)
 
             yield write
-
-
-def _check_folder(folder: Path, *, taken: Files) -> None:
-    """Raise UserError unless pictures can be written to `folder`, or a folder of that name can be made."""
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--plot-alignments {folder}: is a file, not a folder")
-    if (other := same_among(taken, folder)) is not None:
-        raise UserError(f"--plot-alignments {folder}: is the file of {other[0]}, too; give the folder another name")
-    place = folder if folder.is_dir() else folder.resolve().parent
-    if not place.is_dir():
-        raise UserError(f"--plot-alignments {folder}: there is no folder {folder.parent}")
-    check_writable(place, f"--plot-alignments {folder}: {place}")
 
 
 def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None]:

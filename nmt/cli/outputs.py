@@ -38,37 +38,34 @@ def check_outputs(
     return others
 
 
-def check_output(option: str, name: str, *, others: Files) -> None:
-    """Raise UserError unless the output `name` can be written and is none of the `others`."""
+def check_output(option: str, name: str, *, others: Files, is_folder: bool = False) -> None:
+    """Raise UserError unless the output `name`, a file or a folder, can be written and is none of the `others`."""
     path = Path(name)
     if name == STANDARD and sys.stdout is None:
         raise UserError("standard output is closed; open it, or redirect it to a file or to /dev/null")
-    if name == STANDARD or is_device(path):
+    if not is_folder and (name == STANDARD or is_device(path)):
         return
     shown = f"{option} {name}"
     with suppress(FileNotFoundError, NotADirectoryError):
         path.stat()  # which tells of an impossible name; since Python 3.14 is_dir() does not
-    if path.is_dir():
-        raise UserError(f"{shown}: is a folder, not a file")
-    if path.suffix.lower() == ".gz":
+    if path.exists() and path.is_dir() != is_folder:
+        raise UserError(f"{shown}: is a {'file, not a folder' if is_folder else 'folder, not a file'}")
+    if path.suffix.lower() == ".gz" and not is_folder:
         raise UserError(f"{shown}: output is not compressed; give a name without {path.suffix}, and gzip the file then")
-    if (other := same_among(others, path)) is not None:
-        raise UserError(f"{shown}: would overwrite {other[0]} {other[1]}; give another name")
+    for other, used in others:
+        if used is not None and _same(path, used):
+            raise UserError(f"{shown}: would overwrite {other} {used}; give another name")
     if is_in_place(name):
         return
-    folder = Path(os.path.realpath(path)).parent
+    folder = path if path.is_dir() else Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise UserError(f"{shown}: there is no folder {path.parent}")
-    check_writable(folder, f"{shown}: the folder {path.parent}")
-
-
-def check_writable(folder: Path, shown: str) -> None:
-    """Raise UserError, with the folder as it is `shown`, unless files can be made in it."""
     try:
         with tempfile.TemporaryFile(dir=folder):  # only trying tells: root, read-only disks, …
             pass
     except OSError as error:
-        raise UserError(f"{shown} cannot be written to ({error.strerror})") from None
+        place = path if path.is_dir() else path.parent
+        raise UserError(f"{shown}: the folder {place} cannot be written to ({error.strerror})") from None
 
 
 def is_device(path: Path) -> bool:
@@ -166,12 +163,8 @@ class _Output:
         return getattr(self._file, name)
 
 
-def same_among(others: Files, path: Path) -> tuple[str, Path] | None:
-    """The first of the others that is the file of this path, or will be when it is there, with its option."""
-    return next(((option, other) for option, other in others if other is not None and _same(path, other)), None)
-
-
 def _same(path: Path, other: Path) -> bool:
+    """Whether both are the same file, or will be when it is there."""
     # realpath, as resolve() raises RuntimeError for a link to itself
     return os.path.realpath(path) == os.path.realpath(other) or (
         path.exists() and other.exists() and path.samefile(other)

@@ -168,7 +168,7 @@ def test_pictures_that_cannot_be_drawn(name: str, monkeypatch: pytest.MonkeyPatc
     for option in ("--output", "--alignments"):  # files that are not there yet, and would be folders when all is done
         others = [] if option == "--output" else ["--output", "out"]
         assert program([*arguments, *others, option, "both", "--plot-alignments", "./both"]) == 2
-        message = f"--plot-alignments both: is the file of {option}, too; give the folder another name"
+        message = f"--plot-alignments both: would overwrite {option} both; give another name"
         assert message in capsys.readouterr().err
     assert program([*arguments, "--output", "out", "--plot-alignments", "no/such"]) == 2
     assert "--plot-alignments no/such: there is no folder no" in capsys.readouterr().err
