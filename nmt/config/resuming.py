@@ -28,7 +28,7 @@ def continuation(old: Config, new: Config) -> Continuation:
     """How a run of `old` goes on with `new`. A cache may be anywhere, for what it lacks is made again."""
     before, after = (_leaves(config.model_dump()) for config in (old, new))
     result = Continuation([], [], [])
-    for path, line in _differences(old, new).items():
+    for path, line in differences(old, new).items():
         there, here = before.get(path), after.get(path)
         if path == ("data", "cache_folder"):
             continue
@@ -51,12 +51,8 @@ def with_length(old: Config, new: Config) -> Config:
     return old.model_copy(update={"training": old.training.model_copy(update=lengths)})
 
 
-def differences(old: Config, new: Config) -> list[str]:
-    """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
-    return list(_differences(old, new).values())
-
-
-def _differences(old: Config, new: Config) -> dict[KeyPath, str]:
+def differences(old: Config, new: Config) -> dict[KeyPath, str]:
+    """What differs, a line for each key: "training.batch_size: 80 there, 64 here"."""
     before, after = (_leaves(config.model_dump(mode="json")) for config in (old, new))
     absent = object()
     return {

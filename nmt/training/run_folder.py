@@ -189,7 +189,7 @@ class RunFolder:
                 "--output, or --overwrite to remove that run"
             )
         moved, _, obstacles = continuation(saved, start.config)
-        changes = "".join(f"\n  {change}" for change in obstacles or differences(saved, start.config))
+        changes = "".join(f"\n  {change}" for change in obstacles or differences(saved, start.config).values())
         if obstacles:
             is_other = start.origin is None and any(line.startswith(("model.", "subwords.")) for line in obstacles)
             gone = f", put {self.origin_path} back if it started from that model" if is_other else ""

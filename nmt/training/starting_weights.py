@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from pydantic import BaseModel
 from torch import Tensor, nn
 
 from nmt.config import Config, ModelConfig, Problem, differences
 from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
-from nmt.config.schema import EmbeddingsConfig
+from nmt.config.schema import EmbeddingsConfig, Section
 from nmt.config.yaml_text import KeyPath
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
@@ -124,18 +123,14 @@ def inherited(config: Config, origin: Origin) -> tuple[Config, list[Problem]]:
     alone.
     """
     theirs, subwords = origin.model.config, config.subwords
-    model = _merged(config.model, theirs.model)
-    same = _same_sizes(model, theirs.model)
-    differing = [
-        problem
-        for problem in _disagreements(config.model, theirs.model, ("model",), _OF_TRAINING)
-        if dotted(problem.path) not in same
-    ]
+    problems: list[Problem] = []
+    model = _merged(config.model, theirs.model, ("model",), _OF_TRAINING, problems)
     if config.training.vocabulary != "new":
-        differing += _disagreements(subwords, theirs.subwords, ("subwords",), {"sampling", "symbols"})
+        _merged(subwords, theirs.subwords, ("subwords",), {"sampling", "symbols"}, problems)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling, "symbols": subwords.symbols})
+    same = _same_sizes(model, theirs.model)
     fixed = f"; --init-from {origin.path} cannot change it"
-    problems = [problem._replace(message=f"{problem.message}{fixed}") for problem in differing]
+    problems = [Problem(path, f"{message}{fixed}") for path, message in problems if dotted(path) not in same]
     embeddings = config.model.embeddings
     if embeddings is not None and (embeddings.freeze or embeddings != theirs.model.embeddings):
         message = (
@@ -151,9 +146,9 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     reasons = []
     same = _same_sizes(model.config.model, other.config.model)
-    for difference in differences(other.config, model.config):
-        section, *keys = (key := difference.partition(":")[0]).split(".")
-        of_weights = section == "model" and _NOT_OF_WEIGHTS.isdisjoint(keys) and key not in same
+    for path, difference in differences(other.config, model.config).items():
+        key = dotted(path)
+        of_weights = path[0] == "model" and _NOT_OF_WEIGHTS.isdisjoint(path) and key not in same
         if of_weights or key in _LANGUAGES:
             reasons.append(difference.replace(" there, ", f" in {name}, "))
     for side in ("source", "target"):
@@ -171,31 +166,22 @@ def _same_sizes(first: Any, second: Any) -> set[str]:
     return {key for key, (mine, theirs) in sizes.items() if mine == theirs}
 
 
-def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, free: Set[str]) -> list[Problem]:
-    """The explicitly given keys below `path` whose value differs, but for those that may."""
-    problems: list[Problem] = []
-    for name in sorted(new.model_fields_set - free):
-        mine, theirs = getattr(new, name), getattr(old, name)
-        if isinstance(mine, BaseModel) and type(mine) is type(theirs):
-            problems += _disagreements(mine, theirs, (*path, name), free)
-        elif mine != theirs:
-            problems.append(Problem((*path, name), f"{_in_words(theirs)} in the model, {_in_words(mine)} here"))
-    return problems
+def _merged(new: Section, old: Section, path: KeyPath, free: Set[str], problems: list[Problem]) -> Section:
+    """`old` with what `new` gives explicitly; sections are merged key by key.
 
-
-def _in_words(value: Any) -> str:
-    """A value in words; of a section with variants, such as `initialization`, the name of the variant."""
-    return in_words(value.name if isinstance(value, BaseModel) and hasattr(value, "name") else value)
-
-
-def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
-    """`old` with what `new` gives explicitly; sections are merged key by key."""
+    Where such a value differs, and is not `free` to, that is a problem. Of sections that are variants, such as
+    `initialization`, the names are compared.
+    """
     update = {}
-    for name in new.model_fields_set:
+    for name in sorted(new.model_fields_set):
         mine, theirs = getattr(new, name), getattr(old, name)
-        if isinstance(mine, BaseModel):
-            mine = _merged(mine, theirs) if type(mine) is type(theirs) else theirs
-        update[name] = mine
+        if isinstance(mine, Section) and type(mine) is type(theirs):
+            mine = mine if name in free else _merged(mine, theirs, (*path, name), free, problems)
+        elif mine != theirs and name not in free:
+            named = [getattr(value, "name", value) if isinstance(value, Section) else value for value in (theirs, mine)]
+            there, here = map(in_words, named)
+            problems.append(Problem((*path, name), f"{there} in the model, {here} here"))
+        update[name] = theirs if isinstance(mine, Section) and type(mine) is not type(theirs) else mine
     return old.model_copy(update=update)
 
 

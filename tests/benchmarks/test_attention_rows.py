@@ -41,7 +41,7 @@ def test_rows_differ_in_their_attention_alone(task: Task) -> None:
     base = read_config(task.config).config
     for row in ROWS.values():
         config = checked_config(task.config, task.sets(row))
-        assert {line.partition(":")[0] for line in differences(base, config)} <= OWN_KEYS, row.name
+        assert {line.partition(":")[0] for line in differences(base, config).values()} <= OWN_KEYS, row.name
         assert config.model.decoder.input_feeding == row.input_feeding
 
 
