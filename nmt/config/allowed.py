@@ -32,8 +32,8 @@ def json_schema(families: Families) -> Schema:
             if family := node.pop("x-family", None):
                 del node["$comment"]
                 node["enum"] = list(families[family])
-            if name := default_name(node):  # a section without a name then matches the default variant only
-                reference = node["discriminator"]["mapping"][name]
+            if "discriminator" in node:  # a section without a name then matches the default variant only
+                reference = node["discriminator"]["mapping"][node["default"]["name"]]
                 schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")
             if "$ref" in node.get("items", {}):  # one section may stand for a list of it
                 section["properties"][key] = {"anyOf": [node, node["items"]], "description": node["description"]}
@@ -62,12 +62,6 @@ def variants(schema: Schema) -> dict[str, Schema]:
     """name → section, for a section whose `name` decides which keys it has; otherwise empty."""
     mapping = resolved(schema).get("discriminator", {}).get("mapping", {})
     return {name: resolved({"$ref": reference}) for name, reference in mapping.items()}
-
-
-def default_name(schema: Schema) -> str | None:
-    """The `name` of a section with variants when none is given."""
-    name: str | None = (schema.get("default") or {}).get("name") if variants(schema) else None
-    return name
 
 
 class Place(NamedTuple):

@@ -11,7 +11,7 @@ from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import CommandLineText
 from nmt.config.yaml_text import LONGEST_SHOWN, KeyPath, YamlError, read_yaml, replaced, value_at
-from nmt.errors import UserError, collected, shortened
+from nmt.errors import shortened
 
 _DEEPEST = 20  # names in a key; the schema is less deep
 
@@ -34,50 +34,47 @@ def apply_overrides(tree: Any, texts: Iterable[str], problems: list[str]) -> tup
     """
     overrides: list[Override] = []
     for text in texts:
-        with collected(problems):
+        try:
             path, value = _parsed(text, tree)
             for earlier in overrides:
                 if len(earlier.path) > len(path) and earlier.path[: len(path)] == path:
-                    raise UserError(f"{Override(text)}: would undo {earlier}; give it before that")
+                    raise ValueError(f"would undo {earlier}; give it before that")
+        except (ValueError, YamlError) as error:
+            problems.append(f"{Override(text)}: {error}")
+        else:
             tree = replaced(tree, path, _from_command_line(value))
             overrides.append(Override(text, path))
     return tree, overrides
 
 
 def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
-    """The key and the value of an override. Raises UserError that says why it cannot be applied."""
-    option = Override(text)
+    """The key and the value of an override. Raises ValueError and YamlError that say why it cannot be applied."""
     key, equals, written = text.partition("=")
     parts = key.strip().split(".")
     if not (equals and all(parts)):
-        raise UserError(f"{option}: expected KEY=VALUE, such as training.batch_size=64")
+        raise ValueError("expected KEY=VALUE, such as training.batch_size=64")
     if len(parts) > _DEEPEST:
-        raise UserError(f"{option}: the key has {len(parts)} names; no key has more than {_DEEPEST}")
+        raise ValueError(f"the key has {len(parts)} names; no key has more than {_DEEPEST}")
     path: KeyPath = ()
     for part in parts:
-        try:
-            path = (*path, _step(part, value_at(tree, path)))
-        except ValueError as error:
-            raise UserError(f"{option}: {dotted(path)} is {error}") from None
-    try:
-        document = read_yaml(written)
-    except YamlError as error:
-        raise UserError(f"{option}: {error.message}") from error
+        path = (*path, _step(part, path, value_at(tree, path)))
+    document = read_yaml(written)
     if document.repeated:
-        raise UserError(f"{option}: {document.repeated[0][1]}")
+        raise ValueError(document.repeated[0][1])
     return path, document.value
 
 
-def _step(part: str, value: Any) -> str | int:
-    """The key or index that `part` stands for in `value`. Raises ValueError where there is no such thing."""
+def _step(part: str, path: KeyPath, value: Any) -> str | int:
+    """The key or index that `part` stands for in the `value` at `path`. Raises ValueError where there is none."""
     if value is not None and not isinstance(value, dict | list):
-        raise ValueError(f"{in_words(value)} and has no keys below it")
+        raise ValueError(f"{dotted(path)} is {in_words(value)} and has no keys below it")
     if not part.isdecimal() and not isinstance(value, list):
         return part
     length = len(value) if isinstance(value, list) else int(bool(value))  # one section may stand for a list of it
     if part not in map(str, range(length + 1)):
         raise ValueError(
-            f"a list, so an index from 0 to {length} follows ({length} adds an item); given {in_words(part)}"
+            f"{dotted(path)} is a list, so an index from 0 to {length} follows ({length} adds an item); given "
+            f"{in_words(part)}"
         )
     return int(part)
 
