@@ -83,31 +83,6 @@ def parser() -> Parser:
         help="the right translations, line by line; required. Several files are several right translations of each "
         "line",
     )
-    _add_scoring_options(made)
-    page = made.add_argument_group("a page to look at")
-    page.add_argument(
-        "--report",
-        metavar="FILE",
-        help="write an HTML page that opens without a network: scores with intervals, by length and by rare words, "
-        "where systems differ most, and every sentence, with --source if given, and with the attention of --model",
-    )
-    page.add_argument(
-        "--training-text",
-        type=Path,
-        help="for --report: text of the target language, usually that of training, in which the words of the reference "
-        "are counted to tell how rare they are (default: the reference itself)",
-    )
-    translation = made.add_argument_group("translation, with --model")
-    add_search_options(translation)
-    add_sentence_option(translation, "lines stay whole, with a warning about several sentences")
-    add_unknown_word_options(translation)
-    add_alignment_step_option(translation)
-    add_computing_options(translation, precision=True, shortlist=True)
-    translation.add_argument("--output", metavar="FILE", help="save the translations")
-    return made
-
-
-def _add_scoring_options(made: Parser) -> None:
     scoring = made.add_argument_group("scoring")
     scoring.add_argument(
         "--metrics",
@@ -133,6 +108,27 @@ def _add_scoring_options(made: Parser) -> None:
     chance.add_argument(
         "--resamples", type=whole_number(40), metavar="N", help="of the bootstrap, at least 40 (default: 1,000)"
     )
+    page = made.add_argument_group("a page to look at")
+    page.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page that opens without a network: scores with intervals, by length and by rare words, "
+        "where systems differ most, and every sentence, with --source if given, and with the attention of --model",
+    )
+    page.add_argument(
+        "--training-text",
+        type=Path,
+        help="for --report: text of the target language, usually that of training, in which the words of the reference "
+        "are counted to tell how rare they are (default: the reference itself)",
+    )
+    translation = made.add_argument_group("translation, with --model")
+    add_search_options(translation)
+    add_sentence_option(translation, "lines stay whole, with a warning about several sentences")
+    add_unknown_word_options(translation)
+    add_alignment_step_option(translation)
+    add_computing_options(translation, precision=True, shortlist=True)
+    translation.add_argument("--output", metavar="FILE", help="save the translations")
+    return made
 
 
 def _check_files(

@@ -129,21 +129,13 @@ def parser() -> Parser:
         "already are translated together, which is faster)",
     )
     long = made.add_argument_group("long translations")
-    _add_parts_options(long)
-    attention = made.add_argument_group("alignments, from the attention of the model")
-    add_alignment_options(attention)
-    return made
-
-
-def _add_parts_options(group: argparse._ActionsContainer) -> None:
-    """Add the options for translating in chunks, also by several commands."""
-    group.add_argument(
+    long.add_argument(
         "--resume",
         action="store_true",
         help="keep finished chunks of the input in a folder beside OUTPUT until all are done, so that the same command "
         "goes on from those that are there",
     )
-    group.add_argument(
+    long.add_argument(
         "--chunk-lines",
         type=whole_number(1),
         metavar="N",
@@ -151,18 +143,21 @@ def _add_parts_options(group: argparse._ActionsContainer) -> None:
         "are translated together, so that cutting changes no bit; another number may change the last digit of a score, "
         "and a small one suits many processes). It implies --resume",
     )
-    group.add_argument(
+    long.add_argument(
         "--shard",
         metavar="I/N",
         help="translate every N-th chunk of the input from the I-th on, counted from 1, without knowing of the others, "
         "and keep them in a folder beside OUTPUT, which all shards share or which is then copied together",
     )
-    group.add_argument(
+    long.add_argument(
         "--merge",
         action="store_true",
         help="make --output, and the files of alignments, of the chunks of all shards, translating nothing: give the "
         "same names as with --shard. Tells what is missing, damaged, or of another model, text, or option",
     )
+    attention = made.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    return made
 
 
 @command(PROGRAM, parser, several=True)
