@@ -89,12 +89,37 @@ def contents(
     `training`: lines of the target language in which the words of the references are counted, instead of in the
     references themselves.
     """
-    words = _count_words(comparison, training)
+    first, source = comparison.references[0], comparison.source
+    references = [sentences.words(line) for line in first]
+    written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
+    every = chain.from_iterable(chain(references, *written))
+    frequencies = sentences.frequencies(first if training is None else training, every)
+    side, measured = ("reference", references) if source is None else ("source", list(map(sentences.words, source)))
+    words = _Words(
+        references=references,
+        written=written,
+        frequencies=frequencies,
+        in_training=training is not None,
+        rarest=[sentences.rarest(line, frequencies) for line in references],
+        side=side,
+        lengths=[len(line) for line in measured],
+    )
+    text = "references" if training is None else "training text"
+    groupings = [
+        Grouping(
+            f"By {side} length", f"Words of the {side}; punctuation is not counted.", "words", by_length(words.lengths)
+        ),
+        Grouping(
+            "By the rarest word of the reference",
+            f"How often the rarest word of the reference occurs in the {text}; case is ignored.",
+            "occurrences",
+            by_frequency([None if word is None else word[1] for word in words.rarest]),
+        ),
+    ]
     scored = {}
     for name in METRICS_BY_GROUP:
         metric = METRICS[name].build(tokenize, lowercase)
         scored[name] = [metrics.counted(metric, one.hypotheses, comparison.references) for one in comparison.systems]
-    groupings = _groupings(words, comparison)
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
@@ -125,42 +150,7 @@ class _Words:
     lengths: list[int]
 
 
-def _count_words(comparison: Comparison, training: Iterable[str] | None) -> _Words:
-    references = [sentences.words(line) for line in comparison.references[0]]
-    written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
-    counted_in = comparison.references[0] if training is None else training
-    frequencies = sentences.frequencies(counted_in, chain.from_iterable(chain(references, *written)))
-    measured = references if comparison.source is None else [sentences.words(line) for line in comparison.source]
-    return _Words(
-        references=references,
-        written=written,
-        frequencies=frequencies,
-        in_training=training is not None,
-        rarest=[sentences.rarest(line, frequencies) for line in references],
-        side="reference" if comparison.source is None else "source",
-        lengths=[len(line) for line in measured],
-    )
-
-
 # ----------------------------------------------------------------------------------------------------------- the tables
-
-
-def _groupings(words: _Words, comparison: Comparison) -> list[Grouping]:
-    text = "training text" if words.in_training else "references"
-    return [
-        Grouping(
-            f"By {words.side} length",
-            f"Words of the {words.side}; punctuation is not counted.",
-            "words",
-            by_length(words.lengths),
-        ),
-        Grouping(
-            "By the rarest word of the reference",
-            f"How often the rarest word of the reference occurs in the {text}; case is ignored.",
-            "occurrences",
-            by_frequency([None if word is None else word[1] for word in words.rarest]),
-        ),
-    ]
 
 
 def by_length(lengths: Sequence[int], *, groups: int = LENGTHS) -> list[Group]:
