@@ -170,7 +170,9 @@ def read_parallel(
     from nmt.data.corpus import check_corpora
 
     pairs, counts = list(zip(sources or (), targets or (), strict=False)), [0]
-    if sources and targets and (unequal := unequal_counts(sources, targets)):
+    if Path(STANDARD) in (*(sources or ()), *(targets or ())):
+        problems.append(f"{STANDARD}: standard input is not read here; give files")
+    elif sources and targets and (unequal := unequal_counts(sources, targets)):
         problems += unequal
     elif pairs:
         with collected(problems):

@@ -17,11 +17,12 @@ from nmt.cli.options import (
     add_computing_options,
     add_model_option,
     missing,
+    read_parallel,
     translation_options,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
 from nmt.cli.parser import Parser
-from nmt.errors import collected, counted, refuse
+from nmt.errors import counted, refuse
 
 if TYPE_CHECKING:
     from nmt.cli.alignment_outputs import AlignmentOutputs
@@ -76,7 +77,6 @@ def _read_request(
     """What scores, how many sentences, with which alignment_step and end_links, and where alignments go."""
     from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import read_models
-    from nmt.data.corpus import check_corpora
 
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
@@ -84,13 +84,9 @@ def _read_request(
         "--target FILE": (options.target, "its translation"),
     }
     problems = missing(needed)
-    sentences = 0
-    if Path(STANDARD) in (options.source, options.target, options.contrast):
-        problems.append(f"{STANDARD}: standard input is not read here; give files")
-    elif options.source is not None and options.target is not None:
-        with collected(problems):
-            others = [] if options.contrast is None else [(options.source, options.contrast)]
-            sentences, *_ = check_corpora([(options.source, options.target), *others])
+    translations = [path for path in (options.target, options.contrast) if path is not None]
+    sources = [] if options.source is None else [options.source] * len(translations)
+    _, (sentences, *_) = read_parallel(sources, translations, problems)
     models = read_models(vars(options), problems)
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
     if alignments and options.contrast is not None:
