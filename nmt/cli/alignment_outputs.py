@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.outputs import STANDARD, Files, check_output, check_outputs, opened_for_writing
+from nmt.cli.outputs import STANDARD, Files, check_output, check_outputs, failing_as, opened_for_writing
 from nmt.cli.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment, WordScores
-from nmt.errors import UserError, collected
+from nmt.errors import collected
 from nmt.evaluation.alignment_plot import check_plots, heat_map, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
@@ -70,7 +70,7 @@ class AlignmentOutputs:
                     if hard is not None:
                         hard.write(f"{pharaoh(alignment.links)}\n".encode())
                     if soft is not None:
-                        source, target = _with_end(alignment.source_words), alignment.target_words
+                        source, target = [*alignment.source_words, PIECES[END]], alignment.target_words
                         content = {"source": source, "target": target, "attention": alignment.rounded()}
                         soft.write(f"{_dumped(content)}\n".encode())
                 if words is not None:
@@ -85,28 +85,21 @@ def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None
     """A function that draws the first of the alignments."""
     from PIL import Image  # which matplotlib needs
 
-    try:
+    with failing_as(f"--plot-alignments {folder}"):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--plot-alignments {folder}: cannot be made ({error.strerror})") from None
     fonts = usual_fonts()
     numbers = count(first + 1)
 
     def draw(alignments: Sequence[SoftAlignment]) -> None:
         number = next(numbers)
         for alignment in alignments[:1]:
-            labels, target_words = _with_end(alignment.source_words), alignment.target_words
+            labels, target_words = [*alignment.source_words, PIECES[END]], alignment.target_words
             if alignment.source_words and target_words:
                 picture = Image.fromarray(heat_map(labels, target_words, alignment.weights, fonts=fonts))
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
                     picture.save(file, "PNG")
 
     return draw
-
-
-def _with_end(source_words: list[str]) -> list[str]:
-    """The labels of the columns of the weights."""
-    return [*source_words, PIECES[END]]
 
 
 def _dumped(content: object) -> str:
