@@ -12,10 +12,9 @@ from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import parallel_inputs, read_parallel, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import collected, counted, refuse
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
 from nmt.pharaoh import Link, is_counted_from_1, pharaoh, read_gold, read_links

@@ -8,10 +8,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import missing, number_within
 from nmt.cli.outputs import check_outputs, failing_as
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import counted, refuse
 
 PROGRAM = "nmt-average"

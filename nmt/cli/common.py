@@ -6,19 +6,13 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import InputWarning, ToldElsewhere, UserError, needing_toolkit
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from nmt.cli.parser import Parser
 
 Item = TypeVar("Item")
 
@@ -70,22 +64,6 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         return 2
     except KeyboardInterrupt as stop:
         return signals.report(program, stop)
-
-
-def command(
-    program: str, parser: "Callable[[], Parser]", *, several: bool = False
-) -> "Callable[[Callable[[Namespace], int | None]], Callable[..., int]]":
-    """Make a function of the options the `main` of a command, which reads them from its arguments, by default those of
-    the process, and returns the exit code of `run`."""
-
-    def made(body: "Callable[[Namespace], int | None]") -> Callable[..., int]:
-        @wraps(body)
-        def main(arguments: Sequence[str] | None = None) -> int:
-            return run(program, lambda: body(parser().parse_args(arguments)), several=several)
-
-        return main
-
-    return made
 
 
 def watched(items: Iterable[Item], unit: str, *, total: int | None = None, label: str | None = None) -> Iterable[Item]:

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.cli.common import command, watched
+from nmt.cli.common import watched
 from nmt.cli.options import (
     add_alignment_step_option,
     add_computing_options,
@@ -25,7 +25,7 @@ from nmt.cli.options import (
     without_effect,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, write_report, write_text
-from nmt.cli.parser import Parser, option_name
+from nmt.cli.parser import Parser, command, option_name
 from nmt.errors import collected, counted, refuse
 
 if TYPE_CHECKING:

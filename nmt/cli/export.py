@@ -7,10 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, failing_as
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import collected, refuse
 from nmt.web.package import ADDRESS, files_of, runtime_of
 

@@ -6,9 +6,8 @@ from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import missing
-from nmt.cli.parser import Parser, say
+from nmt.cli.parser import Parser, command, say
 from nmt.errors import refuse
 
 PROGRAM = "nmt-info"

@@ -10,10 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import command
 from nmt.cli.options import missing, unequal_counts, without_effect
 from nmt.cli.outputs import write_text
-from nmt.cli.parser import Parser, say
+from nmt.cli.parser import Parser, command, say
 from nmt.errors import collected, nothing_at, refuse
 
 if TYPE_CHECKING:

@@ -1,17 +1,19 @@
-"""A parser that knows --version, shows the options that most people need, and reports all wrong options at once."""
+"""A parser that knows --version, shows the options that most people need, and reports all wrong options at once; and
+the command that has it."""
 
 import argparse
 import errno
 import os
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import wraps
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__, signals
-from nmt.cli.common import describe
+from nmt.cli.common import describe, run
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import ToldElsewhere, UserError, nearest
 from nmt.other_names import OPTIONS, OTHER_OPTIONS, our_keys, ours
@@ -170,6 +172,22 @@ class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         say(argparse.ArgumentParser.format_help(parser))
         parser.exit()
+
+
+def command(
+    program: str, parser: Callable[[], Parser], *, several: bool = False
+) -> Callable[[Callable[[argparse.Namespace], int | None]], Callable[..., int]]:
+    """Make a function of the options the `main` of a command, which reads them from its arguments, by default those of
+    the process, and returns the exit code of `run`."""
+
+    def made(body: Callable[[argparse.Namespace], int | None]) -> Callable[..., int]:
+        @wraps(body)
+        def main(arguments: Sequence[str] | None = None) -> int:
+            return run(program, lambda: body(parser().parse_args(arguments)), several=several)
+
+        return main
+
+    return made
 
 
 def _is_loop(path: str) -> bool:

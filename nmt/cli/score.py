@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import command, watched
+from nmt.cli.common import watched
 from nmt.cli.options import (
     add_alignment_options,
     add_computing_options,
@@ -21,7 +21,7 @@ from nmt.cli.options import (
     translation_options,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import counted, refuse
 
 if TYPE_CHECKING:

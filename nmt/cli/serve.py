@@ -16,7 +16,6 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.common import command
 from nmt.cli.options import (
     add_computing_options,
     add_search_options,
@@ -29,7 +28,7 @@ from nmt.cli.options import (
     translation_options,
     whole_number,
 )
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
 from nmt.serving.limits import Detector, Limits, Pair, matching

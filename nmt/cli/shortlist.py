@@ -10,10 +10,10 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from nmt.cli.common import command, watched
+from nmt.cli.common import watched
 from nmt.cli.options import missing, parallel_inputs, read_parallel, whole_number
 from nmt.cli.outputs import check_outputs, failing_as
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 from nmt.errors import refuse
 
 PROGRAM = "nmt-shortlist"

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.outputs import failing_as
-from nmt.cli.parser import Parser, say
+from nmt.cli.parser import Parser, command, say
 from nmt.errors import UserError, first_of
 
 PROGRAM = "nmt-synthetic"

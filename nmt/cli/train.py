@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt import signals
-from nmt.cli.common import command
 from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
-from nmt.cli.parser import Parser, say
+from nmt.cli.parser import Parser, command, say
 from nmt.devices import DEVICES
 from nmt.errors import ToldElsewhere, UserError
 from nmt.examples import description, examples, starters

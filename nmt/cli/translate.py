@@ -6,7 +6,6 @@ Here are its options; `translation_request` reads them, and `translation` does w
 import argparse
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import (
     add_alignment_options,
     add_computing_options,
@@ -18,7 +17,7 @@ from nmt.cli.options import (
     whole_number,
 )
 from nmt.cli.outputs import STANDARD
-from nmt.cli.parser import Parser
+from nmt.cli.parser import Parser, command
 
 PROGRAM = "nmt-translate"
 

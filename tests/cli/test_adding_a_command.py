@@ -16,9 +16,8 @@ MODULE = '''
 import argparse
 from pathlib import Path
 
-from nmt.cli.common import command
 from nmt.cli.options import missing
-from nmt.cli.parser import Parser, say
+from nmt.cli.parser import Parser, command, say
 from nmt.errors import refuse
 
 PROGRAM = "nmt-count"
