@@ -15,9 +15,9 @@ from pathlib import Path
 from nmt.cli.options import parallel_inputs, read_parallel, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser, command
-from nmt.errors import collected, counted, refuse
+from nmt.errors import collected, counted, refuse, refuse_lines
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
-from nmt.pharaoh import Link, is_counted_from_1, pharaoh, read_gold, read_links
+from nmt.pharaoh import Gold, Link, is_counted_from_1, pharaoh, read_gold, read_links
 
 PROGRAM = "nmt-align"
 INPUTS = ("--alignments", "--reverse-alignments", "--gold-alignments")
@@ -97,7 +97,7 @@ def main(options: argparse.Namespace) -> None:
         )
     links: Iterable[Sequence[Link]] = given
     if pairs:
-        links = symmetrized(options.symmetrize or DEFAULT, *_learned(pairs, count=lines))
+        links = symmetrized(options.symmetrize or DEFAULT, *_learned(pairs, gold, options, count=lines))
     elif options.symmetrize is not None:
         links = symmetrized(options.symmetrize, given, reverse)
     if options.output is not None:
@@ -108,9 +108,11 @@ def main(options: argparse.Namespace) -> None:
         deque(links, maxlen=0)
 
 
-def _learned(pairs: Sequence[tuple[Path, Path]], *, count: int) -> tuple[Iterator[list[Link]], ...]:
-    """The links of the first `count` pairs of lines, learned from all of them."""
-    from nmt.data.alignments import check_words
+def _learned(
+    pairs: Sequence[tuple[Path, Path]], gold: Iterable[Gold], options: argparse.Namespace, *, count: int
+) -> tuple[Iterator[list[Link]], ...]:
+    """The links of the first `count` pairs of lines, whose `gold` alignments are checked, learned from all of them."""
+    from nmt.data.alignments import check_within, check_words
     from nmt.data.corpus import read_pairs
     from nmt.decoding.word_aligner import aligned
 
@@ -119,6 +121,11 @@ def _learned(pairs: Sequence[tuple[Path, Path]], *, count: int) -> tuple[Iterato
         with collected(problems):
             check_words(path)
     refuse(problems)
+    for number, (texts, (_, links)) in enumerate(zip(read_pairs(*pairs[0]), gold, strict=False), start=1):
+        place = f"--gold-alignments {options.gold_alignments}, line {number}"
+        with collected(problems):
+            check_within(links, texts, place=place, first_word=options.first_word or 0)
+    refuse_lines(f"--gold-alignments {options.gold_alignments}", problems)
     return aligned(chain.from_iterable(starmap(read_pairs, pairs)), count=count)
 
 

@@ -90,12 +90,17 @@ def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, p
                 f"{place}: the links may count other words: {path} has {space} in this line, which ends a word to "
                 "some aligners, but not to fast_align; put a space in its place, and align the text again"
             )
+    check_within(links, texts, place=place)
+
+
+def check_within(links: Iterable[Link], texts: tuple[str, str], *, place: str, first_word: int = 0) -> None:
+    """Raise UserError, which begins with `place` and counts words from `first_word`, for a link beyond the words."""
     source_words, target_words = (len(text.split()) for text in texts)
     for source, target in links:
         if source >= source_words or target >= target_words:
             raise UserError(
-                f"{place}: {source}-{target} is beyond the words of the pair, {source_words} of the source and "
-                f"{target_words} of the target; expected source-target, counted from 0"
+                f"{place}: {source + first_word}-{target + first_word} is beyond the words of the pair, {source_words} "
+                f"of the source and {target_words} of the target; expected source-target, counted from {first_word}"
             )
 
 

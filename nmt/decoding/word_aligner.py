@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from nmt.errors import InputWarning
+from nmt.errors import InputWarning, UserError, first_of
 from nmt.ops.hidden_markov import Direction, agreeing, most_probable_origins
 from nmt.ops.translation_table import Pair
 from nmt.pharaoh import Link
@@ -20,6 +20,7 @@ second pair is learned from, or every third, and so on. So many, of 620,000 line
 for each two words that stand in a pair."""
 LONGEST_LINKED = 1000
 """Words of a line that gets links: the time of one grows with the cube of its length, and is six seconds here."""
+_MOST = 10  # of them in a message
 
 
 def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[list[Link]], Iterator[list[Link]]]:
@@ -28,18 +29,20 @@ def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[l
     vocabularies: tuple[dict[str, int], dict[str, int]] = ({}, {})
     pairs = [_numbered(pair, vocabularies) for pair in lines]
     learned = [pair for pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
+    if not learned:
+        raise UserError(f"nothing to learn from: no line has 1 to {LONGEST} words on both sides")
     cells = sum(len(source) * len(target) for source, target in learned)
     learned = learned[:: max(1, -(-cells // MOST_CELLS))]
     forward, backward = agreeing(learned, source_size=len(vocabularies[0]), target_size=len(vocabularies[1]))
     del pairs[count:]
-    for number, pair in enumerate(pairs):
-        if max(map(len, pair)) > LONGEST_LINKED:
-            warnings.warn(
-                f"line {number + 1:,} has more than {LONGEST_LINKED:,} words, and gets no links",
-                InputWarning,
-                stacklevel=2,
-            )
-            pairs[number] = (pair[0][:0], pair[1][:0])
+    long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > LONGEST_LINKED]
+    for number in long:
+        source, target = pairs[number]
+        pairs[number] = (source[:0], target[:0])
+    if long:
+        numbers = ", ".join(first_of([f"{number + 1:,}" for number in long], _MOST))
+        message = f"lines with more than {LONGEST_LINKED:,} words get no links: {numbers}"
+        warnings.warn(message, InputWarning, stacklevel=2)
     return _links(forward, pairs), _links(backward, [(target, source) for source, target in pairs])
 
 

@@ -179,13 +179,43 @@ def test_of_much_text_a_part_is_learned_from(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_line_that_is_too_long_has_no_links(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(word_aligner, "LONGEST_LINKED", 3)
-    Path("some.en").write_text("one two three\nfour five six seven\none\n", encoding="utf-8")
-    Path("some.de").write_text("eins zwei drei\nvier\neins\n", encoding="utf-8")
+    monkeypatch.setattr(word_aligner, "_MOST", 1)
+    Path("some.en").write_text("one two three\nfour five six seven\none\nsix\n", encoding="utf-8")
+    Path("some.de").write_text("eins zwei drei\nvier\neins\na b c d\n", encoding="utf-8")
     assert main(["--source", "some.en", "--target", "some.de", "--output", "links"]) == 0
     links = Path("links").read_text(encoding="utf-8").split("\n")
     assert links[0]
-    assert links[1:] == ["", "0-0", ""]
-    assert "warning: line 2 has more than 3 words, and gets no links" in capsys.readouterr().err
+    assert links[1:] == ["", "0-0", "", ""]
+    assert capsys.readouterr().err == "nmt-align: warning: lines with more than 3 words get no links: 2, and 1 more\n"
+
+
+def test_lines_of_which_nothing_can_be_learned(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(word_aligner, "LONGEST", 3)
+    Path("some.en").write_text("one two three four\n\n", encoding="utf-8")
+    Path("some.de").write_text("eins\nzwei\n", encoding="utf-8")
+    assert main(["--source", "some.en", "--target", "some.de", "--output", "links"]) == 2
+    assert "nothing to learn from: no line has 1 to 3 words on both sides" in capsys.readouterr().err
+    assert not Path("links").exists()
+
+
+@pytest.mark.parametrize(
+    ("gold", "options", "message"),
+    [
+        (["0-0", "2-0"], [], "line 2: 2-0 is beyond the words of the pair, 1 of the source and 3 of the target; exp"),
+        (["0-0", "0p3"], [], "line 2: 0-3 is beyond"),
+        (["1-1", "1-4 1-3"], ["--first-word", "1"], "line 2: 1-4 is beyond"),
+        (["1-1", "1-3"], ["--first-word", "1"], ""),
+        (["0-0", "0-2"], [], ""),
+    ],
+)
+def test_gold_alignments_of_another_text(gold: list[str], options: list[str], message: str, capsys: Capture) -> None:
+    """Or with the sides the other way round, or with other words: a score of such alignments says nothing."""
+    Path("some.en").write_text("one\ntwo\n", encoding="utf-8")
+    Path("some.de").write_text("eins\na b c\n", encoding="utf-8")
+    Path("people").write_text("".join(f"{line}\n" for line in gold), encoding="utf-8")
+    arguments = ["--source", "some.en", "--target", "some.de", "--gold-alignments", "people", *options]
+    code = main(arguments)
+    assert (code, message in capsys.readouterr().err) == (2 if message else 0, True)
 
 
 def test_words_that_other_aligners_would_count_otherwise(capsys: Capture) -> None:
