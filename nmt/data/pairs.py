@@ -4,6 +4,7 @@ Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` 
 """
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -79,17 +80,20 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well."""
-    lines = (text.replace("\r", " ") for text in read_lines(path))
-    if not path.name.lower().endswith((".csv", ".csv.gz")):
-        for line, text in enumerate(lines, start=1):
-            yield line, [_unquoted(cell) for cell in text.split("\t")]
-        return
+    """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well, or
+    all cells of the first row are in them."""
+    lines: Iterator[str] = (text.replace("\r", " ") for text in read_lines(path))
     first = next(lines, None)
     if first is None:
         return
-    texts = (f"{text}\n" for text in chain([first], lines))
-    reader = csv.reader(texts, delimiter=max(",;\t", key=first.count), strict=True)
+    lines = chain([first], lines)
+    delimiters = ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t"
+    if delimiters == "\t" and not all(re.fullmatch('".*"', cell) for cell in first.split("\t")):
+        for line, text in enumerate(lines, start=1):
+            yield line, [_unquoted(cell) for cell in text.split("\t")]
+        return
+    texts = (f"{text}\n" for text in lines)
+    reader = csv.reader(texts, delimiter=max(delimiters, key=first.count), strict=True)
     line = 1
     try:
         for cells in reader:

@@ -208,6 +208,11 @@ def as_po(pairs: list[tuple[str, str]]) -> list[str]:
         ("a.csv", lambda pairs: ["source,target", *(f"{en},{de}" for en, de in pairs)], []),
         ("a.csv", lambda pairs: ["German;English", *(f"{de};{en}" for en, de in pairs)], []),
         ("a.tsv.gz", lambda pairs: ["EN\tid\tde", *(f'"{en[:2]}""{en[2:]}"\t1\t{de}' for en, de in pairs)], []),
+        (
+            "a.tsv",
+            lambda pairs: ['"en"\t"de"', *('"{}"\t"{}"'.format(en.replace(" ", "\n", 1), de) for en, de in pairs)],
+            [],
+        ),
         ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
         ("A.CSV", as_csv, ["--columns", "3", "2"]),
         ("a.tmx", as_tmx, []),
