@@ -30,6 +30,7 @@ import numpy.typing as npt
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.errors import UserError, collected, counted, refuse_lines
 from nmt.pharaoh import Link, links_of_line
+from nmt.text_form import SUSPICIOUS, TextForm
 
 _DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
 _BLANKS = re.compile(r"[ \t]+")
@@ -105,14 +106,20 @@ def check_within(links: Iterable[Link], texts: tuple[str, str], *, place: str, f
 
 
 def check_words(path: Path) -> None:
-    """Read text to align; raises UserError for its first lines with white space at which aligners differ."""
-    spaces = [(number, _disputed(text)) for number, text in enumerate(read_lines(path), start=1)]
+    """Read text to align; raises UserError for its first lines with white space at which aligners differ, or if words
+    have no spaces between them."""
+    form, spaces = TextForm(), list[tuple[int, str]]()
+    for number, text in enumerate(read_lines(path), start=1):
+        form.add(text)
+        spaces.append((number, _disputed(text)))
     problems = [
         f"{path}, line {number}: {space} ends a word to some aligners, but not to others; put a space in its place"
         for number, space in spaces
         if space
     ]
     refuse_lines(path, problems)
+    if (unspaced := form.share("unspaced")) >= SUSPICIOUS > form.share("spaced"):
+        raise UserError(f"{path}: {unspaced:.0%} of the lines have no spaces between words; cut it into words first")
 
 
 def _disputed(text: str) -> str:

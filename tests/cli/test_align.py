@@ -226,3 +226,14 @@ def test_words_that_other_aligners_would_count_otherwise(capsys: Capture) -> Non
     message = "a.fr, line 1: U+00A0 (NO-BREAK SPACE) ends a word to some aligners, but not to others; put a space in"
     assert message in capsys.readouterr().err
     assert not Path("links").exists()
+
+
+def test_text_without_spaces_between_words(capsys: Capture) -> None:
+    """Each line would be one word, and all links lead to it."""
+    Path("a.ja").write_text("これは小さな家です。\n" * 3, encoding="utf-8")
+    Path("cut.ja").write_text("これ は 小さな 家 です 。\n" * 3, encoding="utf-8")
+    Path("a.en").write_text("This is a small house .\n" * 3, encoding="utf-8")
+    assert main(["--source", "a.ja", "--target", "a.en", "--output", "links"]) == 2
+    message = "nmt-align: error: a.ja: 100% of the lines have no spaces between words; cut it into words first\n"
+    assert (capsys.readouterr().err, Path("links").exists()) == (message, False)
+    assert main(["--source", "cut.ja", "--target", "a.en", "--output", "links"]) == 0
