@@ -250,12 +250,10 @@ def main(options: argparse.Namespace) -> None:
             runs.setdefault(one.seed_of, []).append(one.name)
     with enough_memory(SAMPLES, what=" for the samples"):
         comparison = compare(systems, [*references.values()], source=source or None, runs=runs, **scoring)
-    scored = {name: scoring[name] for name in ("tokenize", "lowercase")}
-    write_report(options.json, table(comparison), json_object(comparison, **scored))
+    write_report(options.json, table(comparison), json_object(comparison))
     if options.report is not None:
         step = "this" if how is None else how.alignment_step
-        shown = {"translators": translators, "alignment_step": step, "training_text": options.training_text}
-        write_page(options.report, comparison, **scored, **shown)
+        write_page(options.report, comparison, translators, alignment_step=step, training_text=options.training_text)
 
 
 def _loaded(candidates: Sequence["Candidate"], how: "TranslationOptions | None") -> dict[str, "Translator"]:

@@ -27,10 +27,8 @@ Pair = tuple[str, str]  # a line of the source, and its translation
 def write_page(
     path: str,
     comparison: Comparison,
-    *,
-    tokenize: str,
-    lowercase: bool,
     translators: Mapping[str, "Translator"],
+    *,
     alignment_step: AlignmentStep,
     training_text: Path | None,
 ) -> None:
@@ -49,14 +47,8 @@ def write_page(
             continue
         pairs = list(zip(comparison.source or (), candidate.hypotheses, strict=True))
         attention[candidate.name] = _attention(translator, pairs, alignment_step, MOST_WEIGHTS // len(attentive))
-    made = contents(
-        comparison,
-        tokenize=tokenize,
-        lowercase=lowercase,
-        attention=attention,
-        training=None if training_text is None else read_lines(training_text),
-    )
-    write_text(path, page(made))
+    training = None if training_text is None else read_lines(training_text)
+    write_text(path, page(contents(comparison, attention=attention, training=training)))
 
 
 def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentStep, most: int) -> list[str | None]:

@@ -96,6 +96,8 @@ class Comparison:
     """
 
     measures: Mapping[str, Metric]
+    tokenize: str
+    lowercase: bool
     systems: tuple[System, ...]
     references: tuple[Sequence[str], ...]  # one or more, each with a line for each sentence
     source: Sequence[str] | None
@@ -168,6 +170,8 @@ def compare(
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
     return Comparison(
         measures={name: METRICS[name]._replace(signature=str(one.get_signature())) for name, one in built.items()},
+        tokenize=tokenize,
+        lowercase=lowercase,
         systems=tuple(scored),
         references=tuple(references),
         source=source,

@@ -47,14 +47,14 @@ def legend(comparison: Comparison) -> str:
     return "; ".join(parts)
 
 
-def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> dict[str, Any]:
+def json_object(comparison: Comparison) -> dict[str, Any]:
     """The scores as an object for `json.dump`, rounded to six decimals.
 
     One system: {"score", "lines", "signature"} for each metric, with "interval" where there is one, and of BLEU its
     parts. Several: `systems`, `signatures`, and `references`, with `significance` and `runs` where there are any. Both:
     what was scored how. Rounding makes a perfect translation 100.0, not the 100.00000000000004 of floating point.
     """
-    how = {"sentences": comparison.sentences, "tokenize": tokenize, "lowercase": lowercase}
+    how = {name: getattr(comparison, name) for name in ("sentences", "tokenize", "lowercase")}
     signatures = {metric: measure.signature for metric, measure in comparison.measures.items()}
     if len(comparison.systems) == 1:
         scores = _scores(comparison.systems[0])

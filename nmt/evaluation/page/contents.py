@@ -77,14 +77,9 @@ class Contents:
 
 
 def contents(
-    comparison: Comparison,
-    *,
-    tokenize: str,
-    lowercase: bool,
-    attention: Attention | None = None,
-    training: Iterable[str] | None = None,
+    comparison: Comparison, *, attention: Attention | None = None, training: Iterable[str] | None = None
 ) -> Contents:
-    """The report of a comparison; `tokenize` and `lowercase` as it was made with.
+    """The report of a comparison.
 
     `training`: lines of the target language in which the words of the references are counted, instead of in the
     references themselves.
@@ -118,7 +113,7 @@ def contents(
     ]
     scored = {}
     for name in METRICS_BY_GROUP:
-        metric = METRICS[name].build(tokenize, lowercase)
+        metric = METRICS[name].build(comparison.tokenize, comparison.lowercase)
         scored[name] = [metrics.counted(metric, one.hypotheses, comparison.references) for one in comparison.systems]
     return Contents(
         comparison=comparison,

@@ -29,7 +29,7 @@ from tests.evaluation.page import examples
 
 
 def made(comparison: Comparison, **more: Any) -> Contents:
-    return contents(comparison, tokenize="13a", lowercase=False, **more)
+    return contents(comparison, **more)
 
 
 def test_systems_that_are_identical_have_no_p_and_no_star() -> None:

@@ -41,7 +41,7 @@ def opened(window: Browser, tmp_path: Path) -> Iterator[Open]:
     """Write the report of a comparison and open it from disk."""
 
     def open_(comparison: Comparison, attention: dict[str, list[str | None]] | None = None) -> Browser:
-        text = page(contents(comparison, tokenize="13a", lowercase=False, attention=attention))
+        text = page(contents(comparison, attention=attention))
         path = tmp_path / "report.html"
         path.write_text(text, encoding="utf-8")
         window.resize(1400, 1000)
