@@ -92,25 +92,23 @@ def heat_map(
 
 def _labels(words: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, int]]":
     """How dark the pixels of each label are, and how many rows of them are above its baseline; none without `fonts`."""
+    labels: list[tuple[Pixels, int]] = []
+    if fonts is None:
+        return labels
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of glyphs that are missing
-            return [] if fonts is None else _rendered([shortened(word) for word in words], fonts)
+            font = get_font([findfont(FontProperties(family=[family])) for family in fonts])
+            font.set_size(POINTS, DOTS)
+            for word in words:
+                font.set_text(shortened(word), 0.0)
+                font.draw_glyphs_to_bitmap(antialiased=True)
+                image = np.array(font.get_image(), dtype=np.uint8, ndmin=2)
+                labels.append((image, image.shape[0] - round(font.get_descent() / 64)))
     except (OSError, RuntimeError, ValueError):  # a font that is damaged or gone must not end a training
         return []
-
-
-def _rendered(texts: Sequence[str], fonts: Fonts) -> "list[tuple[Pixels, int]]":
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    font = get_font([findfont(FontProperties(family=[family])) for family in fonts])
-    font.set_size(POINTS, DOTS)
-    labels = []
-    for text in texts:
-        font.set_text(text, 0.0)
-        font.draw_glyphs_to_bitmap(antialiased=True)
-        image = np.array(font.get_image(), dtype=np.uint8, ndmin=2)
-        labels.append((image, image.shape[0] - round(font.get_descent() / 64)))
     return labels
 
 
