@@ -52,15 +52,11 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
     except BrokenPipeError:  # as in `nmt-translate … | head -1`
         abandon_standard_output()
         return 128 + 13  # SIGPIPE, which Windows does not name
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         # No file can have such a name, or links lead to themselves: not even the existence of a file can be checked.
-        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP) and error.filename:
-            what = f"{error.filename}: {error.strerror}; give another name"
-        elif str(error).startswith("Symlink loop from"):  # Path.resolve, before Python 3.13
-            what = str(error)
-        else:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP) or not error.filename:
             raise
-        print(f"{program}: error: {what}", file=sys.stderr)
+        print(f"{program}: error: {error.filename}: {error.strerror}; give another name", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         return signals.report(program, stop)

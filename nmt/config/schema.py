@@ -6,6 +6,7 @@ field constraints here; checks between keys are in `contradictions.py`.
 
 import ast
 import inspect
+import os
 import re
 import sys
 import time
@@ -198,7 +199,8 @@ def _located_path(path: Any, info: ValidationInfo) -> Any:
     base = Path.cwd() if isinstance(path, CommandLineText) else (info.context or {}).get("base")
     with suppress(RuntimeError):  # ~somebody without a home folder here: an ordinary name
         path = Path(path).expanduser()
-    return (Path(base) / path).resolve() if base is not None else path
+    # realpath, as resolve() raises RuntimeError for a link to itself
+    return Path(os.path.realpath(Path(base) / path)) if base is not None else path
 
 
 FilePath = Annotated[Path, Field(strict=False), BeforeValidator(_located_path)]
