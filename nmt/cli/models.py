@@ -4,7 +4,6 @@ What translates is imported only if there is a model, since that takes longer th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ class Models:
     """The models to load, one or an ensemble, and how they compute."""
 
     paths: Sequence[Path] = ()
-    device: str | None = None
+    device: str = "cpu"
     precision: str | None = None
     shortlist: Path | None = None
     ensemble: EnsembleName | None = None
@@ -37,13 +36,8 @@ class Models:
         """Load the translator. Raises UserError if a file is damaged."""
         from nmt.decoding.translator import Translator
 
-        return Translator.load(
-            self.paths,
-            device=self.device or "cpu",
-            precision=self.precision,
-            shortlist=self.shortlist,
-            ensemble=self.ensemble,
-        )
+        how = {name: value for name, value in vars(self).items() if name != "paths"}
+        return Translator.load(self.paths, **how)
 
 
 def read_models(
@@ -56,7 +50,7 @@ def read_models(
 
     paths = read_model_paths(options["model"], problems)
     name, shortlist, ensemble = options["device"], options.get("shortlist"), options["ensemble"]
-    device = None
+    device = "cpu"
     if options["model"] or name is not None:
         with collected(problems):
             if name in (None, "auto"):
@@ -72,14 +66,12 @@ def read_models(
 
 def languages_of(path: Path) -> tuple[str, str]:
     """What a model translates from and to, by the head of its file alone. Raises UserError where that is damaged."""
-    from nmt.config import parse_config
-    from nmt.models.model_file import KIND, load_model
-    from nmt.tensor_file import open_tensors
+    from nmt.models.model_file import load_head, load_model
 
-    with suppress(KeyError, OSError, UserError), open_tensors(path, kind=KIND) as file:
-        data = parse_config(file.texts["config"]).data
-        return data.source_language, data.target_language
-    data = load_model(path).config.data  # which says what is wrong
+    try:
+        data = load_head(path).config.data
+    except (KeyError, ValueError, RecursionError, OSError, UserError):
+        data = load_model(path, export=True).config.data  # which says what is wrong
     return data.source_language, data.target_language
 
 

@@ -167,11 +167,8 @@ def main(options: argparse.Namespace) -> None:
 
     limits = Limits(**{name: getattr(options, f"max_{name}") for name in (*COUNTS, "seconds", "per_minute")})
     with closing(listening(options.host, options.port)) as opened:  # said before models are loaded, which takes longer
-        translators = loaded(
-            list(zip(models.paths, pairs, strict=True)),
-            device=models.device or "cpu",
-            precision=models.precision,
-        )
+        served_models = list(zip(models.paths, pairs, strict=True))
+        translators = loaded(served_models, device=models.device, precision=models.precision)
         of_pairs = {}
         for pair in translators:
             split = how.split_sentences
