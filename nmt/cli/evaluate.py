@@ -19,12 +19,13 @@ from nmt.cli.options import (
     add_search_options,
     add_sentence_option,
     add_unknown_word_options,
+    line_count,
     search_keys,
     translation_options,
     whole_number,
     without_effect,
 )
-from nmt.cli.outputs import STANDARD, check_outputs, is_device, write_report, write_text
+from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser, command, option_name
 from nmt.errors import collected, counted, refuse
 
@@ -139,8 +140,6 @@ def _check_files(
     problems: list[str],
 ) -> None:
     """Check that outputs overwrite nothing, and that all texts have equally many lines."""
-    from nmt.data.corpus import read_lines
-
     read = [file for candidate in candidates for file in candidate.files]
     names = ("source", "dictionary", "training_text")
     read += [*((option_name(name), getattr(options, name)) for name in names)]
@@ -149,10 +148,8 @@ def _check_files(
     outputs["--report"] = None if options.report == STANDARD else options.report
     check_outputs(outputs, problems, others=read)
     with collected(problems):
-        # Of a pipe, which can be read only once, mistakes are met later.
-        text = options.training_text
-        if text is not None and not is_device(text) and not sum(1 for _ in read_lines(text)):
-            problems.append(f"--training-text {text}: the file is empty")
+        if line_count(options.training_text) == 0:  # of a pipe mistakes are met later
+            problems.append(f"--training-text {options.training_text}: the file is empty")
     counts = [(f"{one.option} {one.paths[0]}", len(one.lines)) for one in candidates]
     counts.append((f"--source {options.source}", len(source)))
     for path, lines in references.items():

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from nmt.cli.outputs import STANDARD
+from nmt.cli.outputs import STANDARD, is_device
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES, PRECISIONS
 from nmt.errors import UserError, collected, counted
@@ -272,6 +272,13 @@ def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]], 
     if not items:
         problems.append(f"{option} {path}: the file is empty")
     return items
+
+
+def line_count(path: Path | None) -> int | None:
+    """The number of lines of a file, which is checked to its end; None if it can be read only once."""
+    from nmt.data.corpus import read_lines
+
+    return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))
 
 
 def number_in(text: str) -> int | float | None:

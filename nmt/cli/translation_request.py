@@ -16,8 +16,8 @@ from pathlib import Path
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.cutting import MAIN, files_read, is_cut, read_shard
 from nmt.cli.models import Models, languages_of, read_models
-from nmt.cli.options import missing, translation_options
-from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
+from nmt.cli.options import line_count, missing, translation_options
+from nmt.cli.outputs import STANDARD, check_outputs, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
@@ -153,10 +153,10 @@ def _counted_lines(options: argparse.Namespace, source: Path | None, problems: l
     """The number of lines of the source, which those of the files beside it must have; None for what is read once."""
     lines = None
     with collected(problems):
-        lines = _count(source)
+        lines = line_count(source)
     for name, keyword in BESIDE.items():
         with collected(problems):
-            count = _count(path := getattr(options, name))
+            count = line_count(path := getattr(options, name))
             if count is not None and lines is not None and count != lines:
                 problems.append(
                     f"--{name} {path} has {counted(count, 'line')} and --input {source} has {lines:,}: line i of "
@@ -182,8 +182,3 @@ def _of_lines_alone(options: argparse.Namespace, form: str, processes: Processes
                 f"{option_name(name)} goes with --format text in UTF-8 alone; {whole} is one whole document"
             )
     return problems
-
-
-def _count(path: Path | None) -> int | None:
-    """The number of lines of a file, which is checked to its end; None if it can be read only once."""
-    return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))
