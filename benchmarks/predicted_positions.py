@@ -39,7 +39,7 @@ from nmt.files import written_atomically
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.masks import length_mask
 from nmt.pharaoh import Gold, read_gold
-from nmt.training.run_folder import checkpoints
+from nmt.training.run_folder import CHECKPOINTS, files_of_updates
 
 EDGE = 0.05  # p_t / (S - 1) is at an end of the sentence when it is nearer to it than this
 BATCH = 100  # sentences
@@ -200,7 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _body(options: argparse.Namespace) -> None:
-    runs = {name: list(checkpoints(Path(folder))) for name, _, folder in (text.partition("=") for text in options.runs)}
+    named = [text.partition("=") for text in options.runs]
+    runs = {name: list(files_of_updates(Path(folder), CHECKPOINTS)) for name, _, folder in named}
     if empty := [name for name, files in runs.items() if not files]:
         hint = "is not NAME=RUN with a run's folder that has checkpoints (training.keep_last)"
         raise UserError(*(f"{name}: {hint}" for name in empty))

@@ -21,7 +21,7 @@ from nmt.decoding.translator import Translator
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.optim import build_optimizer
-from nmt.training.run_folder import checkpoints
+from nmt.training.run_folder import CHECKPOINTS, files_of_updates
 from nmt.training.update import update
 from tests.conftest import data_section, make_synthetic_corpus
 from tests.models.conftest import COMBINATIONS, EVERY_TWO_PARTS, make_model
@@ -111,7 +111,7 @@ def test_an_interrupted_training_ends_like_one_that_was_not(
         sets = ["--set", f"training.max_updates={updates}", "--set", f"training.precision={precision}"]
         arguments = ["--config", config, "--output", tmp_path / name, "--device", device.type, *sets, *more]
         assert main([*map(str, arguments)]) == 0
-        return load_model(dict(checkpoints(tmp_path / name))[updates]).weights
+        return load_model(dict(files_of_updates(tmp_path / name, CHECKPOINTS))[updates]).weights
 
     whole = trained("whole", 6)
     trained("parts", 3)

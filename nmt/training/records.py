@@ -20,7 +20,7 @@ from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.corpus_loss import Validation
 from nmt.training.progress import Progress
-from nmt.training.run_folder import METRICS, TENSORBOARD, validation_path, validations
+from nmt.training.run_folder import METRICS, TENSORBOARD, VALIDATIONS, files_of_updates, path_of_update
 
 Log = Callable[[str], None]
 _LARGE = 1e6  # from here on, a number has an exponent in the log
@@ -37,7 +37,7 @@ class Records:
         """
         self._path = folder / METRICS
         self._folder = folder
-        for update, path in validations(folder):
+        for update, path in files_of_updates(folder, VALIDATIONS):
             if not progress.is_after(update, "valid"):
                 path.unlink()
         lines = _saved_lines(self._path, state, progress, log)
@@ -70,7 +70,7 @@ class Records:
     def show(self, step: int, validation: Validation) -> None:
         """Write what a validation has besides its record: some sentences to TensorBoard, all translations to a file."""
         self._board.show(step, validation.samples)
-        path = validation_path(self._folder, step)
+        path = path_of_update(self._folder, VALIDATIONS, step)
         path.parent.mkdir(exist_ok=True)
         with written_atomically(path) as file:
             file.writelines(f"{translation}\n" for translation in validation.translations)

@@ -28,8 +28,7 @@ METRICS, TENSORBOARD, ORIGIN = FILE, "tensorboard", "init_from.safetensors"
 VALIDATIONS = "validations"  # the folder of what each validation translated
 EVENTS = re.compile(r"events\.out\.tfevents\.([0-9]{8})\.nmt")  # our own files in TENSORBOARD, in their order
 STATES = (STATE, PREVIOUS_STATE)
-_CHECKPOINT = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.safetensors")
-_VALIDATION = re.compile(r"update-([0-9]{8}|[1-9][0-9]{8,14})\.txt")
+_ENDINGS = {CHECKPOINTS: ".safetensors", VALIDATIONS: ".txt"}  # of the files in these folders, one for an update
 
 
 def begun_with(folder: Path) -> Config | None:
@@ -223,11 +222,11 @@ class RunFolder:
 
     def checkpoint_path(self, update: int) -> Path:
         """The checkpoint of that update."""
-        return self.path / CHECKPOINTS / f"update-{update:08d}.safetensors"
+        return path_of_update(self.path, CHECKPOINTS, update)
 
     def remove_checkpoints(self, kept: Set[int]) -> None:
         """Remove the checkpoints of all updates but those `kept`; other files stay."""
-        for update, path in checkpoints(self.path):
+        for update, path in files_of_updates(self.path, CHECKPOINTS):
             if update not in kept:
                 path.unlink()
 
@@ -261,31 +260,24 @@ def has_state(path: Path) -> bool:
     return any((path / name).exists() for name in STATES)
 
 
-def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
-    """The checkpoints in a run's folder, with their updates: only files named exactly as a run names them."""
-    return _numbered(path / CHECKPOINTS, _CHECKPOINT)
-
-
-def validations(path: Path) -> Iterator[tuple[int, Path]]:
-    """The files with what validations translated in a run's folder, with their updates, likewise."""
-    return _numbered(path / VALIDATIONS, _VALIDATION)
-
-
-def validation_path(path: Path, update: int) -> Path:
-    """The file with what the validation of that update translates."""
-    return path / VALIDATIONS / f"update-{update:08d}.txt"
-
-
-def _numbered(folder: Path, name: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
-    for file in _inside(folder):
-        if (match := name.fullmatch(file.name)) and _is_own(file):
+def files_of_updates(path: Path, kind: str) -> Iterator[tuple[int, Path]]:
+    """The CHECKPOINTS in a run's folder, or the VALIDATIONS, which have what these translated, with their updates: only
+    files named exactly as a run names them."""
+    for file in _inside(path / kind):
+        match = re.fullmatch(rf"update-([0-9]{{8}}|[1-9][0-9]{{8,14}})\{_ENDINGS[kind]}", file.name)
+        if match and _is_own(file):
             yield int(match[1]), file
+
+
+def path_of_update(path: Path, kind: str, update: int) -> Path:
+    """The file of that kind of that update."""
+    return path / kind / f"update-{update:08d}{_ENDINGS[kind]}"
 
 
 def removable(path: Path) -> list[Path]:
     """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, ORIGIN)]
-    several = [file for _, file in (*checkpoints(path), *validations(path))]
+    several = [file for kind in _ENDINGS for _, file in files_of_updates(path, kind)]
     inside = (*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / VALIDATIONS))
     several += [file for file in inside if UNFINISHED.search(file.name) and _is_own(file)]
     return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *_events(path)]
