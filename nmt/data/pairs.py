@@ -5,9 +5,11 @@ Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` 
 
 import csv
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from nmt.data.corpus import read_lines, read_pairs
 from nmt.errors import UserError, first_of, shortened
 
 _MOST, _LONGEST = 10, 20  # columns in a message, and characters of their names
+_LOOKED_AT = 1000  # lines that tell whether a table is written as CSV
 
 
 class Pair(NamedTuple):
@@ -81,19 +84,19 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well, or
-    all cells of the first row are in them."""
+    the first rows are written as in CSV."""
     lines: Iterator[str] = (text.replace("\r", " ") for text in read_lines(path))
-    first = next(lines, None)
-    if first is None:
+    first = list(islice(lines, _LOOKED_AT))
+    if not first:
         return
-    lines = chain([first], lines)
+    lines = chain(first, lines)
     delimiters = ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t"
-    if delimiters == "\t" and not all(re.fullmatch('".*"', cell) for cell in first.split("\t")):
+    if delimiters == "\t" and not _are_quoted(first):
         for line, text in enumerate(lines, start=1):
             yield line, [_unquoted(cell) for cell in text.split("\t")]
         return
     texts = (f"{text}\n" for text in lines)
-    reader = csv.reader(texts, delimiter=max(delimiters, key=first.count), strict=True)
+    reader = csv.reader(texts, delimiter=max(delimiters, key=first[0].count), strict=True)
     line = 1
     try:
         for cells in reader:
@@ -104,6 +107,18 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             f"{path}, line {line}: cannot be read as a table ({error}); in CSV, a cell with quotes is in quotes, and "
             "its own are doubled"
         ) from None
+
+
+def _are_quoted(lines: Sequence[str]) -> bool:
+    """Whether lines with tabs, perhaps the first of more, are those of CSV: with quotes around all cells of the first
+    row, in most lines, and nowhere else."""
+    if not all(re.fullmatch('".*"', cell) for cell in lines[0].split("\t")):
+        return False
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
+    with suppress(csv.Error):
+        deque(reader, maxlen=0)
+    most = 2 * sum(bool(re.search(r'(?:\A|\t)"', line)) for line in lines) > len(lines)
+    return most and reader.line_num == len(lines)
 
 
 def _unquoted(cell: str) -> str:

@@ -239,6 +239,16 @@ def test_files_with_both_languages(
     assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
 
 
+@pytest.mark.parametrize("quoted", ['"{}"', '"{}", she said.', "{}"])
+def test_a_table_of_dialogues_has_its_quotes(init: Init, tmp_path: Path, quoted: str) -> None:
+    """Its first row may be all in quotes, too, and others as well."""
+    first, *others = sentences(400)
+    pairs = [tuple(f'"{side}"' for side in first), *(tuple(map(quoted.format, pair)) for pair in others[:150])]
+    pairs += others[150:]
+    assert init("--input", str(write(tmp_path / "a.tsv", ["\t".join(pair) for pair in pairs])))[0] == 0
+    assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
+
+
 @pytest.mark.parametrize("languages", [("de", "de"), ("de-1600", "de"), ("de", "de-1600"), ("de", "de-AT")])
 @pytest.mark.parametrize("name", ["a.tmx", "a.tsv"])
 def test_both_sides_in_one_language(init: Init, tmp_path: Path, name: str, languages: tuple[str, str]) -> None:
