@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.attention_rows import Row
-from nmt.config import Config, read_config
+from nmt.config.loading import read_config
+from nmt.config.schema import Config
 from nmt.data.corpus import digests, read_lines
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 from benchmarks.in_turn import run_command
 from benchmarks.reference_task import ROOT, positive
 from nmt.cli.common import run
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.cache import checked_facts
 from nmt.data.prepare import prepare
 from nmt.data.store import PairedIds

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.config import Config, Problem, read_config
 from nmt.config.contradictions import contradictions
+from nmt.config.loading import read_config
+from nmt.config.problems import Problem
+from nmt.config.schema import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "configs" / "multi30k_en_de_luong.yaml"

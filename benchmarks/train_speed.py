@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from nmt.cli.common import run
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.batching import batches
 from nmt.data.planning import plan_epoch
 from nmt.data.prepare import Prepared, prepare

@@ -15,8 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the package beside this, whichever is installed
 
-from nmt.config import json_schema
-from nmt.config.allowed import Place, allowed, allows_null, dotted, places, resolved, variants
+from nmt.config.allowed import Place, allowed, allows_null, dotted, json_schema, places, resolved, variants
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
 from nmt.models.combinations import FAMILIES

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from nmt.config import Config
+    from nmt.config.schema import Config
     from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,8 +122,8 @@ def data_section(corpus: Path) -> dict[str, Any]:
 
 def checked_config(path: Path, settings: Iterable[str] = ()) -> "Config":
     """The configuration in a file, whose keys and names of a model go together. Raises UserError if they do not."""
-    from nmt.config import read_config
     from nmt.config.contradictions import contradictions
+    from nmt.config.loading import read_config
     from nmt.models.combinations import FAMILIES, model_problems
 
     config, sources = read_config(path, [*settings], families=FAMILIES)

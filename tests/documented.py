@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.models.model_file import load_model, save_model
 from tests.conftest import ROOT
 

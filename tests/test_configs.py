@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.train import main
-from nmt.config import dump_config, parse_config, read_config
+from nmt.config.loading import dump_config, parse_config, read_config
 from nmt.config.schema import ModelConfig
 from nmt.models.seq2seq import weight_shapes
 from nmt.training import dry_run

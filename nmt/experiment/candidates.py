@@ -5,8 +5,7 @@ It joins training, search and metrics, which know nothing of one another.
 
 from functools import cache
 
-from nmt.config import Config
-from nmt.config.schema import SamplingConfig
+from nmt.config.schema import Config, SamplingConfig
 from nmt.data.batch import Batch, Candidates, make_candidates
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search

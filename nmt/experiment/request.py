@@ -13,9 +13,11 @@ from textwrap import shorten
 
 import torch
 
-from nmt.config import Config, Loaded, Problem, continuation, read_config
 from nmt.config.contradictions import contradictions
-from nmt.config.problems import problem_at
+from nmt.config.loading import Loaded, read_config
+from nmt.config.problems import Problem, problem_at
+from nmt.config.resuming import continuation
+from nmt.config.schema import Config
 from nmt.data.corpus import read_lines
 from nmt.data.subwords import Subwords
 from nmt.decoding.text.languages import CODE, NAMES, code_of

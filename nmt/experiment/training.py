@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from nmt.config import Config, dump_config
+from nmt.config.loading import dump_config
+from nmt.config.schema import Config
 from nmt.data.cache import Log
 from nmt.data.planning import mixture
 from nmt.data.prepare import Prepared, prepare

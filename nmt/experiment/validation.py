@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.data.batch import Indices
 from nmt.data.batching import read_batch
 from nmt.data.prepare import Prepared

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 
 from torch import nn
 
-from nmt.config import Config, Problem
 from nmt.config.allowed import Families
-from nmt.config.problems import problem_at
-from nmt.config.schema import ModelConfig, Section, TrainingConfig, changed, memory_size
+from nmt.config.problems import Problem, problem_at
+from nmt.config.schema import Config, ModelConfig, Section, TrainingConfig, changed, memory_size
 from nmt.errors import counted
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from nmt.config import Config, dump_config, parse_config
 from nmt.config.allowed import NO_FAMILIES, Families
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.schema import Config
 from nmt.errors import DamagedFile, UserError, first_of, nothing_at
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END

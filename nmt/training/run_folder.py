@@ -15,7 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, continuation, differences, dump_config, parse_config, with_length
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.resuming import continuation, differences, with_length
+from nmt.config.schema import Config
 from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE
 from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Config, ModelConfig, Problem, differences
 from nmt.config.allowed import dotted
-from nmt.config.problems import in_words
-from nmt.config.schema import EmbeddingsConfig, Section
+from nmt.config.problems import Problem, in_words
+from nmt.config.resuming import differences
+from nmt.config.schema import Config, EmbeddingsConfig, ModelConfig, Section
 from nmt.config.yaml_text import KeyPath
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors

@@ -17,7 +17,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from nmt.config import Config, continuation, dump_config, parse_config
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.resuming import continuation
+from nmt.config.schema import Config
 from nmt.errors import DamagedFile, UserError, counted
 from nmt.files import copy_atomically, rename, written_atomically
 from nmt.models.model_file import load_model

@@ -5,7 +5,8 @@ import pytest
 from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_rows import ORDERS, ROWS, concordance
 from benchmarks.attention_tasks import Task
-from nmt.config import differences, read_config
+from nmt.config.loading import read_config
+from nmt.config.resuming import differences
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import cache_start
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from tests.benchmarks.conftest import PAIRS
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpus_sizes
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.data.corpus import read_lines
 
 

@@ -29,7 +29,7 @@ from benchmarks.plain_luong import (
     loss_of,
     rate,
 )
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import batch_loss

@@ -14,7 +14,7 @@ from benchmarks.reference_task import Task
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
 from benchmarks.train_speed import multiplied
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.models.seq2seq import build_model
 from tests.conftest import ROOT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.init import main
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES
 from tests.conftest import ROOT

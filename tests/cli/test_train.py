@@ -17,7 +17,7 @@ import sacrebleu
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.config import parse_config
+from nmt.config.loading import parse_config
 from nmt.evaluation.metrics import METRICS, Metric, corpus_scores
 from nmt.experiment import validation
 from nmt.experiment.training import logging_to, progress_bar

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.config import parse_config
+from nmt.config.loading import parse_config
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, load_model
 from tests.cli.conftest import FEW, Train, stop_at_validation

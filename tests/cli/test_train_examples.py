@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import train
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.examples import data, description, examples
 from tests.conftest import ROOT, make_synthetic_corpus
 

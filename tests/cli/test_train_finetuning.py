@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 
-from nmt.config import parse_config
+from nmt.config.loading import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
 from tests.cli.conftest import FEW, stop_at_validation

@@ -15,7 +15,8 @@ import pytest
 import torch
 
 import nmt
-from nmt.config import Config, read_config
+from nmt.config.loading import read_config
+from nmt.config.schema import Config
 from nmt.experiment import validation
 from nmt.models.model_file import load_model
 from nmt.training.corpus_loss import corpus_loss

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, Problem, read_config
 from nmt.config.contradictions import contradictions
+from nmt.config.loading import read_config
+from nmt.config.problems import Problem
+from nmt.config.schema import Config
 from nmt.errors import UserError
 
 REST = {

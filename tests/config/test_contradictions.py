@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from nmt.config import Config, dump_config, parse_config
 from nmt.config.contradictions import contradictions
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.schema import Config
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]

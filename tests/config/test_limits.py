@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, read_config
+from nmt.config.loading import read_config
+from nmt.config.schema import Config
 from nmt.config.yaml_text import DEEPEST, LONGEST_TEXT, MOST_VALUES, YamlError, read_yaml
 from nmt.errors import UserError
 

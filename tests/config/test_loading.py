@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, Problem, read_config
-from nmt.config.problems import unknown_choice
+from nmt.config.loading import read_config
+from nmt.config.problems import Problem, unknown_choice
+from nmt.config.schema import Config
 from nmt.errors import UserError
 
 Load = Callable[..., Config]

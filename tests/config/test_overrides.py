@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config
-from nmt.config.schema import AdamConfig, ConstantSchedule, PlateauSchedule
+from nmt.config.schema import AdamConfig, Config, ConstantSchedule, PlateauSchedule
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, continuation, differences, dump_config, parse_config, read_config
+from nmt.config.loading import dump_config, parse_config, read_config
+from nmt.config.resuming import continuation, differences
+from nmt.config.schema import Config
 from nmt.config.yaml_text import read_yaml
 from nmt.errors import UserError
 

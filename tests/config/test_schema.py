@@ -10,9 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from nmt.cli.common import describe
-from nmt.config import Config, json_schema
-from nmt.config.allowed import allowed, choices, dotted, places, resolved, whole_schema
-from nmt.config.schema import Interval, PlateauSchedule, TrainingConfig
+from nmt.config.allowed import allowed, choices, dotted, json_schema, places, resolved, whole_schema
+from nmt.config.schema import Config, Interval, PlateauSchedule, TrainingConfig
 from nmt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from nmt.config import parse_config
+from nmt.config.loading import parse_config
 from nmt.config.suited import TABLE, filled_in, suited_settings
 from nmt.examples import starters
 from nmt.models.combinations import FAMILIES

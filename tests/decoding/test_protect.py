@@ -420,7 +420,7 @@ def test_a_long_line_is_cut_and_keeps_all(translator: Translator) -> None:
 
 
 def test_a_configuration(tmp_path: Path) -> None:
-    from nmt.config import parse_config
+    from nmt.config.loading import parse_config
     from tests.fuzz.samples import configuration
 
     settings_of = configuration()

@@ -23,7 +23,7 @@ FILES = """
 import sys
 from pathlib import Path
 from nmt import signals
-from nmt.config import Config
+from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.files import open_refusing_links, written_atomically
 from nmt.training.run_folder import RunFolder

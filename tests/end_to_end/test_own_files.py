@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from nmt.cli.init import main
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.models.combinations import FAMILIES
 
 Pairs = list[tuple[str, str]]

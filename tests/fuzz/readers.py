@@ -20,7 +20,7 @@ from tqdm import tqdm
 from nmt.cli.align import main as align
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
-from nmt.config import dump_config, parse_config, read_config
+from nmt.config.loading import dump_config, parse_config, read_config
 from nmt.config.schema import SubwordSampling
 from nmt.config.yaml_text import write_yaml
 from nmt.data.corpus import check_corpora, read_lines, read_pairs

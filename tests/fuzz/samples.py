@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
-from nmt.config import read_config
+from nmt.config.loading import read_config
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.config.yaml_text import write_yaml
 from nmt.data.prepare import prepare

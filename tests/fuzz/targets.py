@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from nmt.config import json_schema
+from nmt.config.allowed import json_schema
 from nmt.config.yaml_text import write_yaml
 from nmt.models.combinations import FAMILIES
 from tests.fuzz import readers, samples

@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Config, json_schema
+from nmt.config.allowed import json_schema
+from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.attention import Attention
 from nmt.models.combinations import FAMILIES

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from nmt.config import dump_config, json_schema
+from nmt.config.allowed import json_schema
+from nmt.config.loading import dump_config
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.models.cells import CELLS

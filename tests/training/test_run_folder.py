@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, dump_config, parse_config
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.training.run_folder import RunFolder, recorded_origin
 

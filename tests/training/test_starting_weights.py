@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config, dump_config, parse_config
 from nmt.config.contradictions import contradictions
-from nmt.config.schema import ModelConfig
+from nmt.config.loading import dump_config, parse_config
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.segmentation import read_model
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model

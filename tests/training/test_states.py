@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Config
-from nmt.config.schema import MovingAverageConfig, PlateauSchedule, TrainingConfig
+from nmt.config.schema import Config, MovingAverageConfig, PlateauSchedule, TrainingConfig
 from nmt.errors import UserError
 from nmt.ops.computing import Computing
 from nmt.processes import ALONE, Processes
