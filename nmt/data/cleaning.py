@@ -23,7 +23,7 @@ _MARKUP = re.compile(rf"(?i)\t|\|\|\||</?(?:{_HTML})(?:\s[^<>]*)?/?>| \| .* \| "
 
 RULES = {
     "columns": "have more or fewer columns than the first row",
-    "languages": "are not in both languages; they are in",
+    "languages": "are not in both languages",
     "blank": "are blank, or not translated, on a side",
     "long": f"have more than {_LONGEST:,} characters on a side",
     "markup": "have a tab, a row of a table, or tags of HTML",

@@ -59,7 +59,8 @@ def _pairs_of_xml(path: Path, languages: Sequence[str], etree: Any) -> Iterator[
             source, target = (texts[place][1] for place in both)
             yield Pair(source, target, where, document)
         else:
-            yield Pair(", ".join(sorted(set(given))), "", where, document, fault="languages")
+            others = ", ".join(sorted({*given} - {""})) or "no language"
+            yield Pair(f"is in {others}", "", where, document, fault="languages")
 
 
 def _elements(path: Path, etree: Any) -> Iterator[tuple[str, Any]]:

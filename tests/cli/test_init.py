@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -310,7 +311,12 @@ TMX = as_tmx(sentences(300))
         (
             "a.tmx",
             [line.replace('"de-DE"', '"da"') for line in TMX],
-            "not in both languages; they are in\n    {folder}/a.tmx, line 2: da, en_US, fr\n",
+            "are not in both languages\n    {folder}/a.tmx, line 2: is in da, en_US, fr\n",
+        ),
+        (
+            "a.tmx",
+            [re.sub(' xml:lang="[^"]*"', "", line) for line in TMX],
+            "are not in both languages\n    {folder}/a.tmx, line 2: is in no language\n",
         ),
         (
             "a.tmx",
