@@ -19,7 +19,7 @@ from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.suited import compared, filled_in, suited_settings
-from nmt.data.cleaning import RULES, Usual, usual
+from nmt.data.cleaning import RULES, Usual, lacking, usual
 from nmt.data.corpus import read_pairs
 from nmt.data.lint import Words, are_swapped
 from nmt.data.pairs import Pair
@@ -127,12 +127,12 @@ def _settings(name: str, languages: Sequence[str], endings: Sequence[str]) -> di
 
 def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: Dropped) -> Read:
     """Write the pairs that no rule leaves out to both files of `every`."""
-    pairs = ((name, pair) for name, stream in inputs.items() for pair in stream)
+    pairs = _with_text(inputs, dropped)
     first = list(islice(pairs, LOOKED_AT))
-    expected, keys, count = usual(pair for _, pair in first), Keys(), 0
+    expected, keys = usual([pair for _, pair in first]), Keys()
     begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
     with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
-        for count, (name, pair) in enumerate(watched(chain(first, pairs), "pairs"), start=1):  # noqa: B007
+        for name, pair in chain(first, pairs):
             if rule := expected.fault(pair):
                 dropped.add(rule, pair)
                 continue
@@ -145,7 +145,16 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
                 begun[name][1].update(target.lower().split())
     _warn_of_swapped(begun)
     tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
-    return Read(count, expected, keys, tokenize)
+    return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize)
+
+
+def _with_text(inputs: Inputs, dropped: Dropped) -> Iterator[tuple[str, Pair]]:
+    """The pairs that have text on both sides, with the name of their input."""
+    for name, pair in watched(((name, pair) for name, stream in inputs.items() for pair in stream), "pairs"):
+        if rule := lacking(pair):
+            dropped.add(rule, pair)
+        else:
+            yield name, pair
 
 
 def _warn_of_swapped(begun: Mapping[str, Words]) -> None:

@@ -7,7 +7,7 @@ by which reports count what it leaves out.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -43,31 +43,33 @@ class Usual(NamedTuple):
     scripts: tuple[frozenset[str], frozenset[str]]  # of the letters of source and target
 
     def fault(self, pair: Pair) -> str:
-        """The rule by which a pair is left out; "" if there is none."""
+        """The rule by which a pair with text on both sides is left out; "" if there is none."""
         sides = (pair.source.strip(), pair.target.strip())
         shorter, longer = sorted((len(sides[0]) * self.ratio + _MARGIN, len(sides[1]) + _MARGIN))
         faults = {
-            pair.fault: True,
-            "blank": not all(sides),
             "long": max(map(len, sides)) > _LONGEST,
             "markup": any(map(_MARKUP.search, sides)),
             "identical": self.units == "sentences" and sides[0].casefold() == sides[1].casefold(),
             "uneven": longer > _UNEVEN * shorter,
             "script": any(map(_is_foreign, sides, self.scripts)),
         }
-        return next((rule for rule, is_found in faults.items() if rule and is_found), "")
+        return next((rule for rule, is_found in faults.items() if is_found), "")
 
 
-def usual(pairs: Iterable[Pair]) -> Usual:
-    """What is usual in these pairs, as far as they have text on both sides."""
-    filled = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
-    sides = [pair.source for pair in filled], [pair.target for pair in filled]
+def lacking(pair: Pair) -> str:
+    """The rule by which what has no text on both sides is left out; "" if it has."""
+    return pair.fault or ("" if pair.source.strip() and pair.target.strip() else "blank")
+
+
+def usual(pairs: Sequence[Pair]) -> Usual:
+    """What is usual in these pairs, which have text on both sides."""
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     lengths = [sum(map(len, side)) or 1 for side in sides]
     scripts = _scripts(sides[0]), _scripts(sides[1])
     single = sorted(map(_single, sides))
     if single[1] > _SINGLE and single[0] > 1 - _SINGLE:
         return Usual("characters", lengths[1] / lengths[0], scripts)
-    is_words = any(sum(len(words_of(text)) == 1 for text in side) > _WORDS * len(filled) for side in sides)
+    is_words = any(sum(len(words_of(text)) == 1 for text in side) > _WORDS * len(pairs) for side in sides)
     return Usual("words" if is_words else "sentences", lengths[1] / lengths[0], scripts)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import init_folder
 from nmt.cli.init import main
 from nmt.config.loading import read_config
 from nmt.errors import UserError
@@ -275,6 +276,17 @@ def test_a_carriage_return_in_a_cell_is_white_space(init: Init, tmp_path: Path, 
     assert init("--input", str(write(tmp_path / name, rows)))[0] == 0
     found = {source for name in ("train", "valid", "test") for source, _ in part(tmp_path, name)}
     assert "Ba ke." in found
+
+
+def test_what_is_usual_is_learned_from_pairs(init: Init, tmp_path: Path) -> None:
+    """Of a memory that begins with a language that nobody asks for, or a table with what is not translated."""
+    blank = [f"Ba ke {number}.\t" for number in range(init_folder.LOOKED_AT)]
+    code, out, _ = init("--input", str(write(tmp_path / "a.tsv", ["en\tde", *blank, *MANY])))
+    assert code == 0
+    assert out.splitlines()[:2] == [
+        f"{tmp_path / 'made'}: 10,300 pairs read; train 200, valid 50, test 50",
+        "left out: 10,000 are blank, or not translated, on a side",
+    ]
 
 
 def test_documents_stay_whole(init: Init, tmp_path: Path) -> None:
