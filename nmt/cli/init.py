@@ -110,8 +110,10 @@ def _inputs(options: argparse.Namespace) -> "Inputs":
     for side, code in zip(("source", "target"), languages, strict=True):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", code or "a"):
             problems.append(f"--{side}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")
-    if folder is not None and folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
-        problems.append(f"--output {folder}: is there already, and no empty folder; give the name of a new one")
+    if folder is not None and folder.exists():
+        is_empty = folder.is_dir() and next(folder.iterdir(), None) is None
+        if not is_empty or folder.samefile(Path()):  # which would be gone for the shell that is there
+            problems.append(f"--output {folder}: is no empty folder, or the current one; give the name of a new one")
     problems += unequal_counts(sources, targets)
     problems += filter(None, map(nothing_at, (*sources, *targets, *others)))
     names = [(code, name_of(code_of(code)), *more) for code, more in zip(languages, _HEADERS, strict=True) if code]

@@ -418,8 +418,18 @@ def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
     assert error.splitlines()[1:] == [
         "  - --columns has an effect only with --input",
         "  - --source-language ../en: allowed: letters, digits, - and _, such as en or pt-BR",
-        f"  - --output {tmp_path / 'made'}: is there already, and no empty folder; give the name of a new one",
+        f"  - --output {tmp_path / 'made'}: is no empty folder, or the current one; give the name of a new one",
         "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",
         f"  - {tmp_path / 'a.en'}: no such file",
     ]
     assert (tmp_path / "made" / "mine").read_text() == "mine\n"
+
+
+def test_the_current_folder_is_not_replaced(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = write_files(tmp_path, sentences(300))
+    (tmp_path / "made").mkdir()
+    monkeypatch.chdir(tmp_path / "made")
+    code, _, error = init(*options)
+    assert (code, "made: is no empty folder, or the current one; give the name of a new one\n" in error) == (2, True)
+    monkeypatch.chdir(tmp_path)
+    assert init(*options)[0] == 0
