@@ -143,7 +143,10 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             if len(begun[name][0]) < _COMPARED:
                 begun[name][0].update(source.lower().split())
                 begun[name][1].update(target.lower().split())
-    _warn_of_swapped(begun)
+    compared_with = next(iter(begun), "")
+    for name, words in begun.items():
+        if are_swapped(words, begun[compared_with]):
+            warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
     tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
     return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize)
 
@@ -155,14 +158,6 @@ def _with_text(inputs: Inputs, dropped: Dropped) -> Iterator[tuple[str, Pair]]:
             dropped.add(rule, pair)
         else:
             yield name, pair
-
-
-def _warn_of_swapped(begun: Mapping[str, Words]) -> None:
-    """Warn of inputs whose sides have rather the words of the other side of the first one."""
-    first = next(iter(begun), "")
-    for name, words in begun.items():
-        if are_swapped(words, begun[first]):
-            warnings.warn(f"{name}: its sides look swapped, compared with {first}", InputWarning, stacklevel=1)
 
 
 def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
