@@ -109,14 +109,10 @@ class Comparison:
         return len(self.references[0])
 
     def best(self, metric: str) -> frozenset[str]:
-        """The names of the systems with the best score, more than one where they are equal; none if all are equal."""
-        return self._best(metric, {one.name: one.scores[metric].score for one in self.systems})
-
-    def best_mean(self, metric: str) -> frozenset[str]:
-        """The names of the runs with the best mean, likewise."""
-        return self._best(metric, {runs.name: runs.mean[metric] for runs in self.runs})
-
-    def _best(self, metric: str, scores: Mapping[str, float]) -> frozenset[str]:
+        """The names of the systems with the best score, or where there are runs, of those with the best mean: more than
+        one where they are equal; none if all are equal."""
+        means = {runs.name: runs.mean[metric] for runs in self.runs}
+        scores = means or {one.name: one.scores[metric].score for one in self.systems}
         if len(scores) < 2:
             return frozenset()
         rounded = {name: round(score, 6) for name, score in scores.items()}

@@ -33,8 +33,7 @@ def table(comparison: Comparison) -> str:
 
 def legend(comparison: Comparison) -> str:
     """What the columns of several systems mean, and below which p a difference is more than chance."""
-    best = comparison.best_mean if comparison.runs else comparison.best
-    parts = ["* best"] if any(map(best, comparison.measures)) else []
+    parts = ["* best"] if any(map(comparison.best, comparison.measures)) else []
     if comparison.runs:
         parts.append("s.d.: the standard deviation of the runs")
     elif len(comparison.systems) > 1:
@@ -124,7 +123,7 @@ def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
 
 def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
     """The runs of each system, and their mean with the standard deviation."""
-    measure, best = comparison.measures[metric], comparison.best_mean(metric)
+    measure, best = comparison.measures[metric], comparison.best(metric)
     scores = {scored.name: scored.scores[metric] for scored in comparison.systems}
     yield f"{measure.title}, {measure.better} is better", "score", "s.d.", "95% interval"
     for runs in comparison.runs:

@@ -134,7 +134,7 @@ def test_means_that_differ_by_rounding_are_equal(both: Comparison) -> None:
     means = {"a": 0.1 + 0.2, "b": 0.3, "c": 0.2}
     runs = tuple(Runs(name=name, members=(), mean={"bleu": mean}, deviation={}) for name, mean in means.items())
     assert 0.1 + 0.2 != 0.3
-    assert dataclasses.replace(both, runs=runs).best_mean("bleu") == {"a", "b"}
+    assert dataclasses.replace(both, runs=runs).best("bleu") == {"a", "b"}
 
 
 def test_where_no_sentence_differs_in_a_metric_there_is_no_p_of_it() -> None:
