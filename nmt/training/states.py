@@ -68,14 +68,6 @@ def read_state(path: Path) -> State:
         return State(tensors, {name: numbers[name] for name in NUMBERS}, path, numbers["progress"]["update"])
 
 
-def random_state() -> dict[str, Tensor]:
-    """The states of this process's random generators, by their device."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
-    return states
-
-
 def seed_process(seed: int, rank: int, update: int) -> None:
     """Seed the generators of a process that has no saved state, so that no two processes draw the same masks."""
     torch.manual_seed(int(np.random.SeedSequence([seed, rank, update]).generate_state(1)[0]))
@@ -212,7 +204,10 @@ class SavedStates:
         if (problem := not_finite(self.model, self.optimizer)) is not None:
             raise Diverged(problem)
         self.update = progress.update
-        random_states = self.processes.gather({name: state.tolist() for name, state in random_state().items()})
+        mine = {"cpu": torch.get_rng_state()}  # the states of this process's random generators, by their device
+        if torch.cuda.is_available():
+            mine |= {f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+        random_states = self.processes.gather({name: state.tolist() for name, state in mine.items()})
         if not self.processes.is_first:
             return
         tensors, texts = self._tensors(random_states), {"numbers": json.dumps(numbers)}
