@@ -94,8 +94,11 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
 
     Neither capitals, which have an option of their own, nor the number of spaces count.
     """
-    pairs = enumerate(zip(lines, written, strict=True), start=1)
-    others = [(number, *words) for number, both in pairs if (words := _first_other_word(*both)) is not None]
+    others = []
+    for number, (line, normalized) in enumerate(zip(lines, written, strict=True), start=1):
+        words = zip_longest(line.split(), normalized.split(), fillvalue="")
+        differing = [both for both in words if both[0].casefold() != both[1].casefold()]
+        others += [(number, *both) for both in differing[:1]]
     if not others or len(others) < OTHER_FORM * len(lines):
         return []
     number, there, here = others[0]
@@ -105,9 +108,3 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
         "subwords.normalization to identity for a new subword model, or normalize the text"
     )
     return [message]
-
-
-def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
-    """The first words in which two lines differ, apart from capitals; None if there are none."""
-    words = zip_longest(first.split(), second.split(), fillvalue="")
-    return next((both for both in words if both[0].casefold() != both[1].casefold()), None)
