@@ -24,7 +24,6 @@ from nmt.data.corpus import read_lines
 from nmt.decoding.chunks import Shard
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
-from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, OTHERS, extension, format_by_extension, likely_format
 from nmt.errors import InputWarning, collected, counted, nothing_at, refuse
 from nmt.processes import Processes
@@ -58,6 +57,8 @@ def read_request(options: argparse.Namespace, processes: Processes) -> Request:
     """Check the arguments of one process of the team, and count the lines. Raises UserError with all problems."""
     problems = missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
     form = _read_format(options, problems)
+    if form != "text" and options.split_sentences is None:
+        options.split_sentences = "true"  # which is usual for documents, and needs what cuts texts into sentences
     is_whole = form != "text" or options.encoding is not None
     if is_whole:
         problems += _of_lines_alone(options, form, processes)
@@ -172,9 +173,6 @@ def _of_lines_alone(options: argparse.Namespace, form: str, processes: Processes
     whole = f"--encoding {options.encoding}" if form == "text" else named
     if processes.size > 1:
         problems.append(f"{whole} is one whole document, for one process; start it without torchrun")
-    if form != "text" and options.split_sentences != "false":
-        with collected(problems):  # whether there is what cuts texts into sentences
-            checked_language("en")
     used = {name for name, value in vars(options).items() if value not in (None, False)}
     for name in (*BESIDE, "n_best", "scores", "flush", "resume", "chunk_lines", "shard", *ALIGNMENTS):
         if name in used:
