@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 
 from nmt.cli.options import parallel_inputs, read_parallel, read_whole
@@ -97,7 +97,7 @@ def main(options: argparse.Namespace) -> None:
         )
     links: Iterable[Sequence[Link]] = given
     if pairs:
-        links = symmetrized(options.symmetrize or DEFAULT, *_learned(pairs, gold, options, count=lines))
+        links = symmetrized(options.symmetrize or DEFAULT, *_learned(options, gold, count=lines))
     elif options.symmetrize is not None:
         links = symmetrized(options.symmetrize, given, reverse)
     if options.output is not None:
@@ -108,25 +108,23 @@ def main(options: argparse.Namespace) -> None:
         deque(links, maxlen=0)
 
 
-def _learned(
-    pairs: Sequence[tuple[Path, Path]], gold: Iterable[Gold], options: argparse.Namespace, *, count: int
-) -> tuple[Iterator[list[Link]], ...]:
+def _learned(options: argparse.Namespace, gold: Iterable[Gold], *, count: int) -> tuple[Iterator[list[Link]], ...]:
     """The links of the first `count` pairs of lines, whose `gold` alignments are checked, learned from all of them."""
     from nmt.data.alignments import check_within, check_words
     from nmt.data.corpus import read_pairs
     from nmt.decoding.word_aligner import aligned
 
     problems: list[str] = []
-    for path in chain.from_iterable(pairs):
+    for path in (*options.source, *options.target):
         with collected(problems):
             check_words(path)
     refuse(problems)
-    for number, (texts, (_, links)) in enumerate(zip(read_pairs(*pairs[0]), gold, strict=False), start=1):
-        place = f"--gold-alignments {options.gold_alignments}, line {number}"
+    name, pairs = f"--gold-alignments {options.gold_alignments}", read_pairs(options.source[0], options.target[0])
+    for number, (texts, (_, links)) in enumerate(zip(pairs, gold, strict=False), start=1):
         with collected(problems):
-            check_within(links, texts, place=place, first_word=options.first_word or 0)
-    refuse_lines(f"--gold-alignments {options.gold_alignments}", problems)
-    return aligned(chain.from_iterable(starmap(read_pairs, pairs)), count=count)
+            check_within(links, texts, place=f"{name}, line {number}", first_word=options.first_word or 0)
+    refuse_lines(name, problems)
+    return aligned(chain.from_iterable(map(read_pairs, options.source, options.target)), count=count)
 
 
 def _saved(links: Iterable[Sequence[Link]], output: str) -> Iterator[Sequence[Link]]:

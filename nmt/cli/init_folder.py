@@ -57,12 +57,13 @@ class Dropped:
         self.counts: Counter[str] = Counter()
         self._examples: dict[str, dict[str, None]] = defaultdict(dict)  # no two alike
 
-    def add(self, rule: str, pair: Pair) -> None:
-        """Count a pair."""
-        self.counts[rule] += 1
-        if len(self._examples[rule]) < _EXAMPLES:
+    def add(self, rule: str, pair: Pair) -> bool:
+        """Count a pair, if a rule leaves it out; returns whether one does."""
+        self.counts[rule] += bool(rule)
+        if rule and len(self._examples[rule]) < _EXAMPLES:
             texts = " | ".join(shortened(text, _SHOWN) for text in (pair.source, pair.target) if text)
             self._examples[rule][f"    {pair.place}: {texts}" if pair.place else f"    {texts}"] = None
+        return bool(rule)
 
     def lines(self) -> Iterator[str]:
         """A line for each rule, and, indented, its examples."""
@@ -127,14 +128,14 @@ def _settings(name: str, languages: Sequence[str], endings: Sequence[str]) -> di
 
 def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: Dropped) -> Read:
     """Write the pairs that no rule leaves out to both files of `every`."""
-    pairs = _with_text(inputs, dropped)
+    every_pair = watched(((name, pair) for name, stream in inputs.items() for pair in stream), "pairs")
+    pairs = (named for named in every_pair if not dropped.add(lacking(named[1]), named[1]))
     first = list(islice(pairs, LOOKED_AT))
     expected, keys = usual([pair for _, pair in first]), Keys()
     begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
     with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
         for name, pair in chain(first, pairs):
-            if rule := expected.fault(pair):
-                dropped.add(rule, pair)
+            if dropped.add(expected.fault(pair), pair):
                 continue
             source, target = pair.source.strip(), pair.target.strip()
             sources.write(f"{source}\n".encode())
@@ -149,15 +150,6 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
     tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
     return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize)
-
-
-def _with_text(inputs: Inputs, dropped: Dropped) -> Iterator[tuple[str, Pair]]:
-    """The pairs that have text on both sides, with the name of their input."""
-    for name, pair in watched(((name, pair) for name, stream in inputs.items() for pair in stream), "pairs"):
-        if rule := lacking(pair):
-            dropped.add(rule, pair)
-        else:
-            yield name, pair
 
 
 def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:

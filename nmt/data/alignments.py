@@ -108,15 +108,12 @@ def check_within(links: Iterable[Link], texts: tuple[str, str], *, place: str, f
 def check_words(path: Path) -> None:
     """Read text to align; raises UserError for its first lines with white space at which aligners differ, or if words
     have no spaces between them."""
-    form, spaces = TextForm(), list[tuple[int, str]]()
+    form, problems = TextForm(), list[str]()
     for number, text in enumerate(read_lines(path), start=1):
         form.add(text)
-        spaces.append((number, _disputed(text)))
-    problems = [
-        f"{path}, line {number}: {space} ends a word to some aligners, but not to others; put a space in its place"
-        for number, space in spaces
-        if space
-    ]
+        if space := _disputed(text):
+            which = f"{path}, line {number}: {space} ends a word to some aligners, but not to others"
+            problems.append(f"{which}; put a space in its place")
     refuse_lines(path, problems)
     if (unspaced := form.share("unspaced")) >= SUSPICIOUS > form.share("spaced"):
         raise UserError(f"{path}: {unspaced:.0%} of the lines have no spaces between words; cut it into words first")

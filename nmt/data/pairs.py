@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,13 +45,12 @@ def places_of_both(languages: Sequence[str], names: Sequence[Sequence[str]]) -> 
     sources, targets = (
         [
             (order, len(language), place)
-            for order, name in enumerate(several)
-            for place, language in enumerate(languages)
+            for (order, name), (place, language) in product(enumerate(several), enumerate(languages))
             if is_language(language, name)
         ]
         for several in names
     )
-    both = [(source, target) for source in sources for target in targets if source[-1] != target[-1]]
+    both = [(source, target) for source, target in product(sources, targets) if source[-1] != target[-1]]
     return [place for *_, place in min(both)] if both else []
 
 

@@ -20,7 +20,6 @@ second pair is learned from, or every third, and so on. So many, of 620,000 line
 for each two words that stand in a pair."""
 LONGEST_LINKED = 1000
 """Words of a line that gets links: the time of one grows with the cube of its length, and is six seconds here."""
-_MOST = 10  # of them in a message
 
 
 def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[list[Link]], Iterator[list[Link]]]:
@@ -37,12 +36,10 @@ def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[l
     del pairs[count:]
     long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > LONGEST_LINKED]
     for number in long:
-        source, target = pairs[number]
-        pairs[number] = (source[:0], target[:0])
+        pairs[number] = (pairs[number][0][:0], pairs[number][1][:0])
     if long:
-        numbers = ", ".join(first_of([f"{number + 1:,}" for number in long], _MOST))
-        message = f"lines with more than {LONGEST_LINKED:,} words get no links: {numbers}"
-        warnings.warn(message, InputWarning, stacklevel=2)
+        numbers = ", ".join(first_of([f"{number + 1:,}" for number in long], 10))
+        warnings.warn(f"lines of over {LONGEST_LINKED:,} words get no links: {numbers}", InputWarning, stacklevel=2)
     return _links(forward, pairs), _links(backward, [(target, source) for source, target in pairs])
 
 

@@ -179,14 +179,13 @@ def test_of_much_text_a_part_is_learned_from(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_line_that_is_too_long_has_no_links(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(word_aligner, "LONGEST_LINKED", 3)
-    monkeypatch.setattr(word_aligner, "_MOST", 1)
     Path("some.en").write_text("one two three\nfour five six seven\none\nsix\n", encoding="utf-8")
     Path("some.de").write_text("eins zwei drei\nvier\neins\na b c d\n", encoding="utf-8")
     assert main(["--source", "some.en", "--target", "some.de", "--output", "links"]) == 0
     links = Path("links").read_text(encoding="utf-8").split("\n")
     assert links[0]
     assert links[1:] == ["", "0-0", "", ""]
-    assert capsys.readouterr().err == "nmt-align: warning: lines with more than 3 words get no links: 2, and 1 more\n"
+    assert capsys.readouterr().err == "nmt-align: warning: lines of over 3 words get no links: 2, 4\n"
 
 
 def test_lines_of_which_nothing_can_be_learned(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
