@@ -396,5 +396,5 @@ def _check_unknown(name: str, ids: PairedIds, vocabularies: Vocabularies, log: L
             problems.append(f"{lacks}; is it the vocabulary of this language and this text?")
         elif unknown.share >= _LACKING or (characters and share_of_lines > _LACKING_LINES):
             cure = "a larger subwords.size" if subwords.of_words else "subwords.byte_fallback"
-            log(f"warning: {lacks}; use {cure}, or with --init-from subwords.symbols and training.vocabulary: extended")
+            log(f"warning: {lacks}; use {cure}, or with --init-from training.vocabulary: new")
     refuse(problems)

@@ -509,8 +509,10 @@ def test_what_the_vocabulary_lacks(folder: Path) -> None:
     assert again == [source, target]
     assert re.search(r"lacks \d\.\d% of the source pieces, in 25\.0% of the lines: 'k' in 1 line; use", source)
     assert re.search(r"of the target pieces, in 100\.0% of the lines: 'H' in 2 lines, 'F' in 1 line, ", target)
-    assert target.endswith("use subwords.byte_fallback, or with --init-from subwords.symbols and "
-                                "training.vocabulary: extended")  # fmt: skip
+    assert target.endswith("use subwords.byte_fallback, or with --init-from training.vocabulary: new")
+    fresh: list[str] = []
+    prepare(config(folder), cache=folder / "cache", log=fresh.append)  # as with `new`
+    assert not any("lacks" in line for line in fresh)
     other = Subwords.train(["абвгд"], settings=config(folder).subwords.model_copy(update={"type": "char"}))
     with pytest.raises(UserError, match=r"training corpus: the vocabulary lacks 100\.0% of the source pieces, in 100"):
         prepare(config(folder), cache=folder / "cache", log=log.append, vocabularies=Vocabularies(other, known))
