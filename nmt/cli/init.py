@@ -4,8 +4,6 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -71,22 +69,23 @@ def main(options: argparse.Namespace) -> None:
     say("".join(f"{line}\n" for line in report if not line.startswith(" ")))
     say(f"report: {options.output / REPORT}\nnext: {training}\n")
     say(f"then: nmt-translate --model {Path('runs', run_name(options.output))} --input FILE --output FILE\n")
-    tried, problems = ["", "nmt-train --dry-run says:"], list[str]()
-    with collected(problems):  # such as too little memory: the folder is whole, and its configuration may be changed
-        tried.extend(_tried(options.output / CONFIGURATION))
-    tried += (f"nmt-train fails here: {problem}" for problem in problems)
-    write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
-    say(f"{tried[-1]}\n")
-
-
-def _tried(configuration: Path) -> Iterator[str]:
-    """What `nmt-train --dry-run` says; the last line is about the time. Nothing that it prepares is kept."""
     from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run
 
-    log = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda line: None
-    with TemporaryDirectory(ignore_cleanup_errors=True) as cache:
-        yield from dry_run(read_request(configuration, settings=[f"data.cache_folder={cache}"]), log=log)
+    tried, problems = ["", "nmt-train --dry-run says:"], list[str]()
+
+    def log(line: str) -> None:
+        tried.append(line)
+        if sys.stderr.isatty() or line.startswith("warning: "):
+            print(line, file=sys.stderr)
+
+    # What is wrong, such as too little memory, leaves the folder whole, and its configuration may be changed.
+    with collected(problems), TemporaryDirectory(ignore_cleanup_errors=True) as cache:  # for what is prepared
+        settings = [f"data.cache_folder={cache}"]
+        tried.extend(dry_run(read_request(options.output / CONFIGURATION, settings=settings), log=log))
+    tried += (f"nmt-train fails here: {problem}" for problem in problems)
+    write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
+    say(f"{tried[-1]}\n")
 
 
 def _inputs(options: argparse.Namespace) -> "Inputs":

@@ -122,6 +122,20 @@ def test_a_trial_that_fails_leaves_the_folder_whole(
     assert len([*(tmp_path / "made").iterdir()]) == 8
 
 
+def test_what_a_trial_warns_of_is_told_without_a_terminal_too(
+    init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warns(request: object, log: Callable[[str], None]) -> Iterator[str]:
+        log("warning: entities")
+        log("subwords: 7")
+        yield "time: measured"
+
+    monkeypatch.setattr("nmt.experiment.training.dry_run", warns)
+    assert init(*write_files(tmp_path, sentences(400)))[2] == "warning: entities\n"
+    report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
+    assert report.endswith("\nnmt-train --dry-run says:\nwarning: entities\nsubwords: 7\ntime: measured\n")
+
+
 @pytest.mark.parametrize(
     ("rule", "pair"),
     [
