@@ -41,7 +41,8 @@ FIXED: dict[str, Any] = {
     "model.initialization.range": 0.1,
 }
 RECIPES = {"every size": "one configuration", "nmt-init": "nmt-init"}
-RESULTS = "results.jsonl"
+RESULTS, ARGUMENTS = "results.jsonl", "arguments.json"
+TEXTS = ("train", "valid", "test")
 
 Result = dict[str, Any]
 
@@ -65,7 +66,7 @@ def trained(options: argparse.Namespace, recipe: str, size: int, seed: int) -> R
         pairs = list(read_pairs(*options.train))
         if size > len(pairs):
             raise UserError(f"--sizes {size}: {options.train[0]} has {len(pairs):,} pairs")
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         for path, lines in zip(sides, zip(*subset(pairs, size), strict=True), strict=True):
             with written_atomically(path) as file:
                 file.writelines(f"{line}\n" for line in lines)
@@ -146,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__.partition("\n")[0], formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="such as en de")
-    for name in ("train", "valid", "test"):
+    for name in TEXTS:
         parser.add_argument(
             f"--{name}", nargs=2, type=Path, required=True, metavar=("SOURCE", "TARGET"), help=f"{name} text"
         )
@@ -164,7 +165,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _body(options: argparse.Namespace) -> int:
-    file = options.work / RESULTS
+    options.work.mkdir(parents=True, exist_ok=True)
+    file, of = options.work / RESULTS, options.work / ARGUMENTS
+    texts = [[str(path) for path in getattr(options, name)] for name in TEXTS]
+    given = json.dumps(
+        {"languages": options.languages, "texts": texts, "tokenize": options.tokenize, "set": options.set}
+    )
+    if of.exists() and of.read_text(encoding="utf-8") != given:
+        raise UserError(f"--work {options.work}: has results of other texts, --tokenize, or --set; give another folder")
+    with written_atomically(of) as written:
+        written.write(given)
     results = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
     for size in options.sizes:
         for recipe in options.recipes:

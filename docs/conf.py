@@ -64,6 +64,8 @@ CHAPTERS = {
         "docs/security",
         "research/README",
         "research/results",
+        "research/little_text",
+        "research/alignment",
         "research/attention_table",
         "research/attention_table_long",
         "research/papers_and_code",

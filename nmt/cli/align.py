@@ -120,9 +120,11 @@ def _learned(options: argparse.Namespace, gold: Iterable[Gold], *, count: int) -
             check_words(path)
     refuse(problems)
     name, pairs = f"--gold-alignments {options.gold_alignments}", read_pairs(options.source[0], options.target[0])
+    first_word = options.first_word or 0
+    advice = "" if first_word else " (from 1: --first-word 1); swapped sides?"
     for number, (texts, (_, links)) in enumerate(zip(pairs, gold, strict=False), start=1):
         with collected(problems):
-            check_within(links, texts, place=f"{name}, line {number}", first_word=options.first_word or 0)
+            check_within(links, texts, place=f"{name}, line {number}", first_word=first_word, advice=advice)
     refuse_lines(name, problems)
     return aligned(chain.from_iterable(map(read_pairs, options.source, options.target)), count=count)
 

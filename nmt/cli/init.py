@@ -53,7 +53,8 @@ def parser() -> Parser:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="the folder to make, required; it may be there, and empty. The model gets its name: runs/FOLDER",
+        help="the folder to make, required; another than the current one may be there, and empty. The model gets its "
+        "name: runs/FOLDER",
     )
     return made
 
@@ -76,13 +77,15 @@ def main(options: argparse.Namespace) -> None:
 
     def log(line: str) -> None:
         tried.append(line)
-        if sys.stderr.isatty() or line.startswith("warning: "):
-            print(line, file=sys.stderr)
+        is_warning = line.startswith("warning: ")
+        if is_warning or sys.stderr.isatty():
+            print(f"{PROGRAM}: {line}" if is_warning else line, file=sys.stderr)
 
     # What is wrong, such as too little memory, leaves the folder whole, and its configuration may be changed.
     with collected(problems), TemporaryDirectory(ignore_cleanup_errors=True) as cache:  # for what is prepared
         settings = [f"data.cache_folder={cache}"]
-        tried.extend(dry_run(read_request(options.output / CONFIGURATION, settings=settings), log=log))
+        for line in dry_run(read_request(options.output / CONFIGURATION, settings=settings), log=log):
+            tried.append(line)  # one by one, for in between it logs
     tried += (f"nmt-train fails here: {problem}" for problem in problems)
     write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
     say(f"{tried[-1]}\n")
@@ -110,9 +113,10 @@ def _inputs(options: argparse.Namespace) -> "Inputs":
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", code or "a"):
             problems.append(f"--{side}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")
     if folder is not None and folder.exists():
-        is_empty = folder.is_dir() and next(folder.iterdir(), None) is None
-        if not is_empty or folder.samefile(Path()):  # which would be gone for the shell that is there
-            problems.append(f"--output {folder}: is no empty folder, or the current one; give the name of a new one")
+        if not (folder.is_dir() and next(folder.iterdir(), None) is None):
+            problems.append(f"--output {folder}: is there already, and not an empty folder; give the name of a new one")
+        elif folder.samefile(Path()):  # which would be gone for the shell that is there
+            problems.append(f"--output {folder}: is the current folder; give the name of a new one")
     problems += unequal_counts(sources, targets)
     problems += filter(None, map(nothing_at, (*sources, *targets, *others)))
     names = [(code, name_of(code_of(code)), *more) for code, more in zip(languages, _HEADERS, strict=True) if code]

@@ -247,7 +247,7 @@ def number_within(
     return read
 
 
-whole_number = partial(number_within, kind=int)
+whole_number = partial(number_within, kind=int)  # likewise, of a whole number
 
 
 def filled_lines(lines: Iterable[str], **_: str) -> list[str]:

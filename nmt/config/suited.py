@@ -41,10 +41,10 @@ OF_WORDS: dict[str, Any] = {  # where lines are words or their characters, which
     "training.label_smoothing": 0.1,
 }
 MEASURED = {  # pairs that a model was trained on: what they are, and how it scored, as research/ says
-    4_600: "sentences of talks (BLEU 11)",
+    4_600: "sentences of talks (validation BLEU 11)",
     10_000: "sentences of news (BLEU 3.2, of little use)",
     29_000: "image captions (BLEU 39.3)",
-    225_000: "short lines of a parliament (BLEU 23)",
+    225_000: "short lines of a parliament (validation BLEU 23)",
 }
 TYPES = {"sentences": "bpe", "words": "char", "characters": "word"}
 METRICS = {"sentences": "bleu", "words": "accuracy", "characters": "accuracy"}

@@ -19,6 +19,7 @@ It knows links, lines and pieces; it knows no ids and no cache.
 
 import re
 import unicodedata
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import read_lines, read_pairs
-from nmt.errors import UserError, collected, counted, refuse_lines
+from nmt.errors import InputWarning, UserError, collected, counted, refuse_lines
 from nmt.pharaoh import Link, links_of_line
 from nmt.text_form import SUSPICIOUS, TextForm
 
@@ -94,7 +95,9 @@ def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, p
     check_within(links, texts, place=place)
 
 
-def check_within(links: Iterable[Link], texts: tuple[str, str], *, place: str, first_word: int = 0) -> None:
+def check_within(
+    links: Iterable[Link], texts: tuple[str, str], *, place: str, first_word: int = 0, advice: str = ""
+) -> None:
     """Raise UserError, which begins with `place` and counts words from `first_word`, for a link beyond the words."""
     source_words, target_words = (len(text.split()) for text in texts)
     for source, target in links:
@@ -102,12 +105,13 @@ def check_within(links: Iterable[Link], texts: tuple[str, str], *, place: str, f
             raise UserError(
                 f"{place}: {source + first_word}-{target + first_word} is beyond the words of the pair, {source_words} "
                 f"of the source and {target_words} of the target; expected source-target, counted from {first_word}"
+                f"{advice}"
             )
 
 
 def check_words(path: Path) -> None:
-    """Read text to align; raises UserError for its first lines with white space at which aligners differ, or if words
-    have no spaces between them."""
+    """Read text to align; raises UserError for its first lines with white space at which aligners differ, and warns if
+    words have no spaces between them."""
     form, problems = TextForm(), list[str]()
     for number, text in enumerate(read_lines(path), start=1):
         form.add(text)
@@ -116,7 +120,12 @@ def check_words(path: Path) -> None:
             problems.append(f"{which}; put a space in its place")
     refuse_lines(path, problems)
     if (unspaced := form.share("unspaced")) >= SUSPICIOUS > form.share("spaced"):
-        raise UserError(f"{path}: {unspaced:.0%} of the lines have no spaces between words; cut it into words first")
+        warnings.warn(
+            f"{path}: {unspaced:.0%} of the lines have no spaces between words, so that all of one may count as a "
+            "word; cut the text into words first",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def _disputed(text: str) -> str:

@@ -4,10 +4,8 @@ Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` 
 """
 
 import csv
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice, product
 from pathlib import Path
@@ -43,15 +41,15 @@ def places_of_both(languages: Sequence[str], names: Sequence[Sequence[str]]) -> 
     Of several that fit, it is that with the earliest of the names, then en rather than en-US, then the first.
     """
     sources, targets = (
-        [
+        sorted(
             (order, len(language), place)
             for (order, name), (place, language) in product(enumerate(several), enumerate(languages))
             if is_language(language, name)
-        ]
+        )
         for several in names
     )
-    both = [(source, target) for source, target in product(sources, targets) if source[-1] != target[-1]]
-    return [place for *_, place in min(both)] if both else []
+    both = ([source, target] for *_, source in sources for *_, target in targets if source != target)
+    return next(both, [])
 
 
 def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
@@ -103,21 +101,21 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {line}: cannot be read as a table ({error}); in CSV, a cell with quotes is in quotes, and "
-            "its own are doubled"
+            f"{path}, line {line}: cannot be read as a table ({error}); where cells are in quotes, as in CSV, "
+            "their own are doubled"
         ) from None
 
 
 def _are_quoted(lines: Sequence[str]) -> bool:
-    """Whether lines with tabs, perhaps the first of more, are those of CSV: with quotes around all cells of the first
-    row, in most lines, and nowhere else."""
-    if not all(re.fullmatch('".*"', cell) for cell in lines[0].split("\t")):
-        return False
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
-    with suppress(csv.Error):
+    """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first, which may be names, with
+    quotes around all cells but numbers, and nowhere else."""
+    rows = lines[1:] or lines
+    reader = csv.reader((f"{row}\n" for row in rows), delimiter="\t", quoting=csv.QUOTE_NONNUMERIC, strict=True)
+    try:
         deque(reader, maxlen=0)
-    most = 2 * sum(bool(re.search(r'(?:\A|\t)"', line)) for line in lines) > len(lines)
-    return most and reader.line_num == len(lines)
+    except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
+        return "end of data" in str(error) and len(lines) == _LOOKED_AT
+    return True
 
 
 def _unquoted(cell: str) -> str:
@@ -142,7 +140,8 @@ def _places(
     if not columns and len(first) == 2:
         return (0, 1), False
     shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))
-    raise UserError(
-        f"{path}, line 1: {' and '.join(one for one, *_ in wanted)} are not both among its columns, {shown}; give "
-        "--columns SOURCE TARGET, by their names or by their numbers from 1"
-    )
+    lacking = [several[0] for several in wanted if not any(is_language(*both) for both in product(first, several))]
+    what = f"none of its columns, {shown}, is {' or '.join(lacking)}"
+    if not lacking:
+        what = f"only one of its columns, {shown}, is {' or '.join(one for one, *_ in wanted)}"
+    raise UserError(f"{path}, line 1: {what}; give --columns SOURCE TARGET, by their names or by their numbers from 1")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from nmt.errors import InputWarning, UserError, first_of
+from nmt.errors import InputWarning, first_of
 from nmt.ops.hidden_markov import Direction, agreeing, most_probable_origins
 from nmt.ops.translation_table import Pair
 from nmt.pharaoh import Link
@@ -29,15 +29,17 @@ def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[l
     pairs = [_numbered(pair, vocabularies) for pair in lines]
     learned = [pair for pair in pairs if all(0 < len(side) <= LONGEST for side in pair)]
     if not learned:
-        raise UserError(f"nothing to learn from: no line has 1 to {LONGEST} words on both sides")
+        message = f"nothing to learn from, and so no links: no line has 1 to {LONGEST} words on both sides"
+        warnings.warn(message, InputWarning, stacklevel=2)
     cells = sum(len(source) * len(target) for source, target in learned)
     learned = learned[:: max(1, -(-cells // MOST_CELLS))]
     forward, backward = agreeing(learned, source_size=len(vocabularies[0]), target_size=len(vocabularies[1]))
     del pairs[count:]
-    long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > LONGEST_LINKED]
+    longest = LONGEST_LINKED if learned else 0
+    long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > longest]
     for number in long:
         pairs[number] = (pairs[number][0][:0], pairs[number][1][:0])
-    if long:
+    if long and learned:
         numbers = ", ".join(first_of([f"{number + 1:,}" for number in long], 10))
         warnings.warn(f"lines of over {LONGEST_LINKED:,} words get no links: {numbers}", InputWarning, stacklevel=2)
     return _links(forward, pairs), _links(backward, [(target, source) for source, target in pairs])

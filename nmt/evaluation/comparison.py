@@ -142,11 +142,13 @@ def compare(
     test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
     Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
-    are no systems, references, or sentences, or when line counts differ.
+    are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
     """
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
         raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
+    if tested and len(systems) == 1:
+        raise ValueError("a single system cannot be tested against another")
     seed = resampling_seed() if tested or intervals else None
     built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {

@@ -266,7 +266,7 @@ def files_of_updates(path: Path, kind: str) -> Iterator[tuple[int, Path]]:
     """The CHECKPOINTS in a run's folder, or the VALIDATIONS, which have what these translated, with their updates: only
     files named exactly as a run names them."""
     for file in _inside(path / kind):
-        match = re.fullmatch(rf"update-([0-9]{{8}}|[1-9][0-9]{{8,14}})\{_ENDINGS[kind]}", file.name)
+        match = re.fullmatch(rf"update-([0-9]{{8}}|[1-9][0-9]{{8,14}}){re.escape(_ENDINGS[kind])}", file.name)
         if match and _is_own(file):
             yield int(match[1]), file
 

@@ -12,11 +12,13 @@ from nmt.data.corpus import read_lines
 
 
 def test_a_smaller_corpus_is_a_part_of_a_larger_one_in_the_same_order() -> None:
-    pairs = [(str(number), str(-number)) for number in range(50)]
-    small, large = corpus_sizes.subset(pairs, 10), corpus_sizes.subset(pairs, 30)
-    assert (len(small), len(large)) == (10, 30)
-    assert set(small) < set(large)
-    assert small == [pair for pair in pairs if pair in small] != pairs[:10]
+    pairs = [(str(number), str(-number)) for number in range(29_000)]
+    parts = [corpus_sizes.subset(pairs, size) for size in (1000, 10_000, 29_000)]
+    assert [len(part) for part in parts] == [1000, 10_000, 29_000]
+    assert set(parts[0]) < set(parts[1])
+    assert parts[2] == pairs
+    assert [sorted(part, key=lambda pair: int(pair[0])) for part in parts] == parts
+    assert parts[0] != pairs[:1000]
 
 
 @pytest.mark.slow
@@ -49,6 +51,8 @@ def test_what_is_trained_is_scored_and_not_trained_again(
     assert head == "| training pairs | one configuration | minutes | nmt-init | minutes |"
     assert re.match(r"\| 20 \| [\d.]+ \| \d+ \| [\d.]+ ± [\d.]+ \| \d+ \|$", first)
     assert re.match(r"\| 30 \| [\d.]+ \| \d+ \| [\d.]+ \| \d+ \|$", second)
+    assert corpus_sizes.main([*arguments, "--sizes", "20", "--tokenize", "none"]) == 2
+    assert "--work work: has results of other texts" in capsys.readouterr().err
     assert Path("sizes.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -192,14 +192,20 @@ def test_lines_of_which_nothing_can_be_learned(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(word_aligner, "LONGEST", 3)
     Path("some.en").write_text("one two three four\n\n", encoding="utf-8")
     Path("some.de").write_text("eins\nzwei\n", encoding="utf-8")
-    assert main(["--source", "some.en", "--target", "some.de", "--output", "links"]) == 2
-    assert "nothing to learn from: no line has 1 to 3 words on both sides" in capsys.readouterr().err
-    assert not Path("links").exists()
+    assert main(["--source", "some.en", "--target", "some.de", "--output", "links"]) == 0
+    warning = "nothing to learn from, and so no links: no line has 1 to 3 words on both sides"
+    assert capsys.readouterr().err == f"nmt-align: warning: {warning}\n"
+    assert Path("links").read_text(encoding="utf-8") == "\n\n"
 
 
 @pytest.mark.parametrize(
     ("gold", "options", "message"),
     [
+        (
+            ["0-0", "2-0"],
+            [],
+            "the target; expected source-target, counted from 0 (from 1: --first-word 1); swapped sides?\n",
+        ),
         (["0-0", "2-0"], [], "line 2: 2-0 is beyond the words of the pair, 1 of the source and 3 of the target; exp"),
         (["0-0", "0p3"], [], "line 2: 0-3 is beyond"),
         (["1-1", "1-4 1-3"], ["--first-word", "1"], "line 2: 1-4 is beyond"),
@@ -228,11 +234,19 @@ def test_words_that_other_aligners_would_count_otherwise(capsys: Capture) -> Non
 
 
 def test_text_without_spaces_between_words(capsys: Capture) -> None:
-    """Each line would be one word, and all links lead to it."""
+    """Each line is one word, and all links lead to it. Where some lines are cut, the others may be single words."""
     Path("a.ja").write_text("これは小さな家です。\n" * 3, encoding="utf-8")
-    Path("cut.ja").write_text("これ は 小さな 家 です 。\n" * 3, encoding="utf-8")
+    Path("cut.ja").write_text("これ は 小さな 家 です 。\n" * 2 + "ありがとう\n", encoding="utf-8")
     Path("a.en").write_text("This is a small house .\n" * 3, encoding="utf-8")
-    assert main(["--source", "a.ja", "--target", "a.en", "--output", "links"]) == 2
-    message = "nmt-align: error: a.ja: 100% of the lines have no spaces between words; cut it into words first\n"
-    assert (capsys.readouterr().err, Path("links").exists()) == (message, False)
+    assert main(["--source", "a.ja", "--target", "a.en", "--output", "links"]) == 0
+    warning = "a.ja: 100% of the lines have no spaces between words, so that all of one may count as a word"
+    assert capsys.readouterr().err == f"nmt-align: warning: {warning}; cut the text into words first\n"
     assert main(["--source", "cut.ja", "--target", "a.en", "--output", "links"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_standard_input_is_no_text_to_align(capsys: Capture) -> None:
+    """It is read several times."""
+    Path("a.en").write_text("one\n", encoding="utf-8")
+    assert main(["--source", "-", "--target", "a.en", "--output", "links"]) == 2
+    assert "-: standard input is not read here; give files" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,8 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert code == 0
     assert out.splitlines()[0] == f"{tmp_path / 'made'}: 400 pairs read; train 300, valid 50, test 50"
     measured = (
-        "4,600 sentences of talks (BLEU 11), 10,000 sentences of news (BLEU 3.2, of little use), 29,000 image "
-        "captions (BLEU 39.3), 225,000 short lines of a parliament (BLEU 23)"
+        "4,600 sentences of talks (validation BLEU 11), 10,000 sentences of news (BLEU 3.2, of little use), 29,000 "
+        "image captions (BLEU 39.3), 225,000 short lines of a parliament (validation BLEU 23)"
     )
     assert out.splitlines()[1:] == [
         f"size among those measured: 300 pairs here, {measured}; short and similar sentences need fewer",
@@ -131,7 +132,7 @@ def test_what_a_trial_warns_of_is_told_without_a_terminal_too(
         yield "time: measured"
 
     monkeypatch.setattr("nmt.experiment.training.dry_run", warns)
-    assert init(*write_files(tmp_path, sentences(400)))[2] == "warning: entities\n"
+    assert init(*write_files(tmp_path, sentences(400)))[2] == "nmt-init: warning: entities\n"
     report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
     assert report.endswith("\nnmt-train --dry-run says:\nwarning: entities\nsubwords: 7\ntime: measured\n")
 
@@ -232,6 +233,11 @@ def as_po(pairs: list[tuple[str, str]]) -> list[str]:
             lambda pairs: ['"en"\t"de"', *('"{}"\t"{}"'.format(en.replace(" ", "\n", 1), de) for en, de in pairs)],
             [],
         ),
+        (
+            "a.tsv",
+            lambda pairs: ["en\tid\tde", *('"{}"\t1\t"{}"'.format(en.replace(" ", "\n", 1), de) for en, de in pairs)],
+            [],
+        ),
         ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
         ("A.CSV", as_csv, ["--columns", "3", "2"]),
         ("a.tmx", as_tmx, []),
@@ -255,12 +261,15 @@ def test_files_with_both_languages(
     assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
 
 
-@pytest.mark.parametrize("quoted", ['"{}"', '"{}", she said.', "{}"])
-def test_a_table_of_dialogues_has_its_quotes(init: Init, tmp_path: Path, quoted: str) -> None:
-    """Its first row may be all in quotes, too, and others as well."""
-    first, *others = sentences(400)
-    pairs = [tuple(f'"{side}"' for side in first), *(tuple(map(quoted.format, pair)) for pair in others[:150])]
-    pairs += others[150:]
+@pytest.mark.parametrize(
+    "written", [['"{}"', "{}"], ['"{}"', '"{}", she said.', "{}"], ['"{}"'] * 399 + ['"{}", he said.']]
+)
+def test_a_table_of_dialogues_has_its_quotes(init: Init, tmp_path: Path, written: list[str]) -> None:
+    """Its first row may be all in quotes, and others as well; in CSV all would be, but for numbers."""
+    pairs = [
+        (quoted.format(source), quoted.format(target))
+        for quoted, (source, target) in zip(cycle(written), sentences(400), strict=False)
+    ]
     assert init("--input", str(write(tmp_path / "a.tsv", ["\t".join(pair) for pair in pairs])))[0] == 0
     assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
 
@@ -325,7 +334,8 @@ TMX = as_tmx(sentences(300))
         ("a.csv", [], "only 0 pairs of 0 can be used"),
         ("a.tsv", MANY[:50], "only 50 pairs of 50 can be used, and at least 200 are needed"),
         ("a.tsv", MANY[:1] * 500, "can be used, and at least 200 are needed\nleft out: 499 repeat another pair\n"),
-        ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: en and de are not both among its columns, "),
+        ("a.tsv", [f"{line}\tx" for line in MANY], "a.tsv, line 1: none of its columns, "),
+        ("a.tsv", ["en\tx\ty", *MANY], "a.tsv, line 1: none of its columns, 'en', 'x', 'y', is de; give --columns"),
         ("a.tsv", [*MANY, "one cell", "Ba\tke\tli"], ""),
         (
             "a.tsv",
@@ -432,7 +442,7 @@ def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
     assert error.splitlines()[1:] == [
         "  - --columns has an effect only with --input",
         "  - --source-language ../en: allowed: letters, digits, - and _, such as en or pt-BR",
-        f"  - --output {tmp_path / 'made'}: is no empty folder, or the current one; give the name of a new one",
+        f"  - --output {tmp_path / 'made'}: is there already, and not an empty folder; give the name of a new one",
         "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",
         f"  - {tmp_path / 'a.en'}: no such file",
     ]
@@ -444,6 +454,6 @@ def test_the_current_folder_is_not_replaced(init: Init, tmp_path: Path, monkeypa
     (tmp_path / "made").mkdir()
     monkeypatch.chdir(tmp_path / "made")
     code, _, error = init(*options)
-    assert (code, "made: is no empty folder, or the current one; give the name of a new one\n" in error) == (2, True)
+    assert (code, "made: is the current folder; give the name of a new one\n" in error) == (2, True)
     monkeypatch.chdir(tmp_path)
     assert init(*options)[0] == 0

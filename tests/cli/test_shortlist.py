@@ -111,6 +111,14 @@ def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_standard_input_is_no_text_to_learn_from(trained: Path, capsys: Capture) -> None:
+    """It is read several times."""
+    arguments = ["--model", str(trained), "--source", "-", "--target", "train.de", "--output", "list"]
+    assert main(arguments) == 2
+    assert "-: standard input is not read here; give files" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
 def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Path, train, tmp_path: Path) -> None:
     content = made(trained).read_bytes()
     model = ["--model", str(trained), "--device", "cpu"]

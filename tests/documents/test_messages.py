@@ -198,6 +198,10 @@ def test_a_character_that_properties_write_as_two_is_one(word: str) -> None:
     assert written == f"a=x {emoji}\nb=y\n"
 
 
+def test_a_backslash_before_half_of_a_character_stays() -> None:
+    assert Messages("a=x \\\\ud83d\\ude00\n", name="", form="properties").lines == ["x \\ud83d\ude00"]
+
+
 @pytest.mark.parametrize("text", ["a = dog \\\n  runs\n", "a : dog é\n"])
 def test_properties_are_ascii_if_they_were(text: str) -> None:
     written = Messages(text, name="", form="properties").written([in_order("")._replace(text="läuft 😀")])

@@ -234,6 +234,11 @@ def test_what_cannot_be_scored_is_a_mistake_of_the_caller(
         compare(systems, references)
 
 
+def test_a_single_system_is_not_tested() -> None:
+    with pytest.raises(ValueError, match="single system"):
+        compare({"x": ["a"]}, [["a"]], tested=True)
+
+
 @pytest.fixture
 def seed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return lambda text: monkeypatch.setenv("SACREBLEU_SEED", text)

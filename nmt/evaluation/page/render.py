@@ -37,8 +37,7 @@ def page(contents: Contents) -> str:
     text = environment.get_template("report.html").render(
         **vars(contents),
         bars=bars,
-        best={name: () if comparison.runs else comparison.best(name) for name in comparison.measures},
-        best_means={name: comparison.best(name) for name in comparison.measures},
+        best={name: comparison.best(name) for name in comparison.measures},
         scale=min(100, 10 * math.ceil((highest + 0.1) / 10)),
         title=f"Translation report: {', '.join(candidate.name for candidate in comparison.systems)}",
         legend=legend(comparison) if len(comparison.systems) > 1 or has_intervals(comparison) else "",
