@@ -21,9 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python benchmarks/corpus_sizes.py`
 
-from benchmarks.length_buckets import STYLES
+from benchmarks.length_buckets import STYLES, picture
 from benchmarks.reference_task import positive
 from nmt.cli.common import run
+from nmt.cli.init_folder import STARTER
 from nmt.config.suited import suited_settings
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.decoding.translator import Translator
@@ -32,7 +33,6 @@ from nmt.evaluation.metrics import TOKENIZERS, corpus_scores
 from nmt.experiment.from_python import train
 from nmt.files import written_atomically
 
-STARTER = "my_files"
 FIXED: dict[str, Any] = {
     "training.max_epochs": 15,
     "training.max_updates": None,
@@ -114,31 +114,20 @@ def table(results: Sequence[Result]) -> list[str]:
 
 def plot(path: Path, results: Sequence[Result]) -> None:
     """A PNG with a line for each recipe: BLEU by the number of pairs, a dot for each seed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for (recipe, label), (color, marker, line) in zip(RECIPES.items(), STYLES, strict=False):
-        some = sorted((result["pairs"], result["bleu"]) for result in results if result["recipe"] == recipe)
-        sizes = sorted({size for size, _ in some})
-        means = [statistics.mean(score for of, score in some if of == size) for size in sizes]
-        axes.plot(sizes, means, color=color, linestyle=line, linewidth=2, label=label)
-        axes.plot(*zip(*some, strict=True), color=color, marker=marker, linestyle="", markersize=7)
-    sizes = sorted({result["pairs"] for result in results})
-    axes.set_xscale("log")
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
-    axes.set_xlabel("training pairs")
-    axes.set_ylabel("BLEU of the test set")
-    axes.set_ylim(bottom=0)
-    axes.grid(axis="y", color="#DDDDDD")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    with written_atomically(path, "wb") as file:
-        canvas.print_figure(file, format="png", dpi=150, metadata={"Software": None})
+    with picture(path, 7.5, 4.5) as axes:
+        for (recipe, label), (color, marker, line) in zip(RECIPES.items(), STYLES, strict=False):
+            some = sorted((result["pairs"], result["bleu"]) for result in results if result["recipe"] == recipe)
+            sizes = sorted({size for size, _ in some})
+            means = [statistics.mean(score for of, score in some if of == size) for size in sizes]
+            axes.plot(sizes, means, color=color, linestyle=line, linewidth=2, label=label)
+            axes.plot(*zip(*some, strict=True), color=color, marker=marker, linestyle="", markersize=7)
+        sizes = sorted({result["pairs"] for result in results})
+        axes.set_xscale("log")
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.minorticks_off()
+        axes.set_xlabel("training pairs")
+        axes.set_ylabel("BLEU of the test set")
+        axes.set_ylim(bottom=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

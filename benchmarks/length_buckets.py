@@ -4,12 +4,16 @@ The main figure of the papers: Bahdanau et al. (2014), figure 2; Luong et al. (2
 scores, not models. Source words are separated by spaces. matplotlib is imported only to draw.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.evaluation.metrics import corpus_scores
 from nmt.files import written_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 UPPER = (8, 10, 12, 14, 16, 19)  # words of the longest source in each bucket except the last, which is unbounded
 
@@ -55,20 +59,27 @@ def bleu_by_bucket(
 
 def plot(path: Path, parts: Sequence[Bucket], series: Mapping[str, Sequence[float]], *, title: str) -> None:
     """Write a PNG with one line per model: `series` maps a model's name to its BLEU in each of `parts`."""
+    places = range(len(parts))
+    assert len(series) <= len(STYLES)
+    with picture(path, 7.5, 4.5) as axes:
+        for (name, scores), (color, marker, line) in zip(series.items(), STYLES, strict=False):
+            axes.plot(places, scores, color=color, marker=marker, linestyle=line, linewidth=2, markersize=7, label=name)
+        axes.set_xticks(places, [f"{part.label}\n(n = {len(part.sentences)})" for part in parts])
+        axes.set_xlabel("words of the source sentence (sentences)")
+        axes.set_ylabel("BLEU")
+        axes.set_title(title)
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator["Axes"]:
+    """The axes of a PNG, of so many inches, which is written at the end of the block; their lines have labels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
-    places = range(len(parts))
-    assert len(series) <= len(STYLES)
-    for (name, scores), (color, marker, line) in zip(series.items(), STYLES, strict=False):
-        axes.plot(places, scores, color=color, marker=marker, linestyle=line, linewidth=2, markersize=7, label=name)
-    axes.set_xticks(places, [f"{part.label}\n(n = {len(part.sentences)})" for part in parts])
-    axes.set_xlabel("words of the source sentence (sentences)")
-    axes.set_ylabel("BLEU")
-    axes.set_title(title)
+    yield axes
     axes.grid(axis="y", color="#DDDDDD")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

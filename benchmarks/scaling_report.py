@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.length_buckets import STYLES
+from benchmarks.length_buckets import STYLES, picture
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
@@ -176,38 +176,27 @@ def table(part: Part, rows: Sequence[Row]) -> str:
 
 def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     """Write a PNG of the part's lines."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
-    axes = figure.add_subplot()
     across = part.columns[0]
     places, numbers, ideal = [row[across.key] for row in rows], [row[part.plotted] for row in rows], part.ideal(rows)
     color, marker, line = STYLES[0]
-    axes.plot(places, ideal, color="#777777", linestyle=":", label=part.expected)
-    axes.plot(places, numbers, color=color, marker=marker, linestyle=line, linewidth=2)
-    axes.legend(frameon=False)
-    if "x" in part.logarithmic:
-        axes.set_xscale("log")
-    axes.set_xticks(places, [format(place, across.form) for place in places])
-    axes.set_xticks([], minor=True)
-    if "y" in part.logarithmic:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_ylim(0, 1.08 * max(*ideal, *numbers))  # room for the whole marker
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel(across.title)
-    axes.set_ylabel(part.title)
-    axes.grid(axis="y", color="#DDDDDD")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written_atomically(path, "wb") as file:
-        canvas.print_figure(file, format="png", dpi=150, metadata={"Software": None})
+    with picture(path, 6, 3.5) as axes:
+        axes.plot(places, ideal, color="#777777", linestyle=":", label=part.expected)
+        axes.plot(places, numbers, color=color, marker=marker, linestyle=line, linewidth=2)
+        if "x" in part.logarithmic:
+            axes.set_xscale("log")
+        axes.set_xticks(places, [format(place, across.form) for place in places])
+        axes.set_xticks([], minor=True)
+        if "y" in part.logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.set_ylim(0, 1.08 * max(*ideal, *numbers))  # room for the whole marker
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.set_xlabel(across.title)
+        axes.set_ylabel(part.title)
 
 
 def _begin(name: str) -> str:

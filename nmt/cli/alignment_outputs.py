@@ -70,7 +70,7 @@ class AlignmentOutputs:
                     if hard is not None:
                         hard.write(f"{pharaoh(alignment.links)}\n".encode())
                     if soft is not None:
-                        source, target = [*alignment.source_words, PIECES[END]], alignment.target_words
+                        source, target = _with_end(alignment.source_words), alignment.target_words
                         content = {"source": source, "target": target, "attention": alignment.rounded()}
                         soft.write(f"{_dumped(content)}\n".encode())
                 if words is not None:
@@ -93,13 +93,18 @@ def _plots(folder: Path, first: int) -> Callable[[Sequence[SoftAlignment]], None
     def draw(alignments: Sequence[SoftAlignment]) -> None:
         number = next(numbers)
         for alignment in alignments[:1]:
-            labels, target_words = [*alignment.source_words, PIECES[END]], alignment.target_words
+            labels, target_words = _with_end(alignment.source_words), alignment.target_words
             if alignment.source_words and target_words:
                 picture = Image.fromarray(heat_map(labels, target_words, alignment.weights, fonts=fonts))
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
                     picture.save(file, "PNG")
 
     return draw
+
+
+def _with_end(source_words: list[str]) -> list[str]:
+    """The labels of the columns of the weights."""
+    return [*source_words, PIECES[END]]
 
 
 def _dumped(content: object) -> str:

@@ -87,7 +87,7 @@ def is_of(stream: IO[Any] | None, path: Path) -> bool:
     """Whether the path, such as /dev/stdin, is of the file, pipe, or terminal of a standard stream."""
     try:
         return stream is not None and os.path.samestat(path.stat(), os.fstat(stream.fileno()))
-    except (OSError, ValueError):  # no such file, or the stream is closed or none of the system's
+    except (OSError, ValueError, AttributeError):  # no such file, or the stream is closed or none of the system's
         return False
 
 

@@ -31,15 +31,15 @@ def aligned(lines: Iterable[tuple[str, str]], *, count: int) -> tuple[Iterator[l
     if not learned:
         message = f"nothing to learn from, and so no links: no line has 1 to {LONGEST} words on both sides"
         warnings.warn(message, InputWarning, stacklevel=2)
+        return iter([[] for _ in pairs[:count]]), iter([[] for _ in pairs[:count]])
     cells = sum(len(source) * len(target) for source, target in learned)
     learned = learned[:: max(1, -(-cells // MOST_CELLS))]
     forward, backward = agreeing(learned, source_size=len(vocabularies[0]), target_size=len(vocabularies[1]))
     del pairs[count:]
-    longest = LONGEST_LINKED if learned else 0
-    long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > longest]
+    long = [number for number, pair in enumerate(pairs) if max(map(len, pair)) > LONGEST_LINKED]
     for number in long:
         pairs[number] = (pairs[number][0][:0], pairs[number][1][:0])
-    if long and learned:
+    if long:
         numbers = ", ".join(first_of([f"{number + 1:,}" for number in long], 10))
         warnings.warn(f"lines of over {LONGEST_LINKED:,} words get no links: {numbers}", InputWarning, stacklevel=2)
     return _links(forward, pairs), _links(backward, [(target, source) for source, target in pairs])

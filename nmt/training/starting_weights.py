@@ -82,10 +82,10 @@ def starting_model(
     for table in pretrained:
         ids, values = table.vectors
         with torch.no_grad():
-            getattr(model, f"{table.side}_embedding").weight[torch.from_numpy(ids)] = torch.from_numpy(values)
+            _embedding(model, table.side).weight[torch.from_numpy(ids)] = torch.from_numpy(values)
     if config.model.embeddings is not None and config.model.embeddings.freeze:
         for side in _files_of_vectors(config.model):
-            getattr(model, f"{side}_embedding").requires_grad_(False)
+            _embedding(model, side).requires_grad_(False)
     return model
 
 
@@ -278,3 +278,7 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
         problems += [f"model.embeddings.{key}: {message}" for message in found]
     refuse(problems)
     return pretrained
+
+
+def _embedding(model: Seq2Seq, side: str) -> nn.Embedding:
+    return model.source_embedding if side == "source" else model.target_embedding
