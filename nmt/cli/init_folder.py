@@ -1,19 +1,14 @@
-"""What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration that suits them.
-
-All imports stand at the top: a signal during one ends the process at once, and the unfinished folder would stay.
-"""
+"""What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration that suits them."""
 
 import re
+import shutil
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
-
-from tqdm import tqdm
 
 from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
@@ -77,14 +72,12 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
     The lines that begin with a space need not be printed. `training`: the command that trains.
     """
-    tqdm.get_lock()  # for which it imports, before the folder is there
     output = folder.resolve()
     endings = languages if languages[0] != languages[1] else ("source", "target")
     with failing_as(str(folder)):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.", ignore_cleanup_errors=True) as work:
-            every = Path(work) / "source", Path(work) / "target"
-            made = Path(work) / "made"
+        with _unfinished(output) as work:
+            every, made = (work / "source", work / "target"), work / "made"
             made.mkdir()
             dropped = Dropped()
             read = _read(inputs, every, languages[1], dropped)
@@ -111,6 +104,18 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
                 output.rmdir()  # an empty folder, which Windows does not replace
             rename(made, output)
     return report
+
+
+@contextmanager
+def _unfinished(output: Path) -> Iterator[Path]:
+    """An empty folder beside `output`, removed after the block, or by the next run where this one is killed."""
+    folder = output.with_name(f".{output.name}.unfinished")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_name(folder: Path) -> str:

@@ -3,7 +3,6 @@
 import gzip
 import random
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -16,7 +15,6 @@ from nmt.cli.init import main
 from nmt.config.loading import read_config
 from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES
-from tests.conftest import ROOT
 
 SYLLABLES = ("ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu")
 Init = Callable[..., tuple[int, str, str]]
@@ -102,6 +100,13 @@ def test_the_time_is_that_of_a_dry_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert main([*write_files(tmp_path, sentences(200)), *languages, "--output", "made"]) == 0
     *_, line = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8").splitlines()
     assert line.startswith("time, without validation: about ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+
+
+def test_what_a_killed_run_left_goes_with_the_next(init: Init, tmp_path: Path) -> None:
+    (tmp_path / ".made.unfinished" / "made").mkdir(parents=True)
+    write(tmp_path / ".made.unfinished" / "made" / "train.en", ["half"])
+    assert init(*write_files(tmp_path, sentences(400)))[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 
 
@@ -373,36 +378,6 @@ def test_what_cannot_be_used_leaves_nothing_behind(
     assert code == 2
     assert message.replace("{folder}", str(tmp_path)) in error
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-IMPORTS = """
-import sys
-from nmt.cli import init, init_folder
-
-class Watched(init_folder.TemporaryDirectory):
-    def __enter__(self):
-        self.before = set(sys.modules)
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        super().__exit__(*error)
-        print(sorted(set(sys.modules) - self.before))
-        sys.exit()
-
-init_folder.TemporaryDirectory = Watched
-init.main(sys.argv[1:])
-"""
-
-
-def test_nothing_is_imported_while_the_folder_is_written(tmp_path: Path) -> None:
-    """A signal in an import ends the process at once, and what was begun would stay, under a hidden name."""
-    pairs = sentences(300)
-    files = {"a.tsv": MANY, "a.csv": as_csv(pairs), "a.tmx": TMX, "a.po": as_po(pairs)}
-    inputs = [str(write(tmp_path / name, lines)) for name, lines in files.items()]
-    options = ["--source-language", "en", "--target-language", "de", "--output", str(tmp_path / "made")]
-    command = [sys.executable, "-c", IMPORTS, "--input", *inputs, *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_without_the_package_for_memories(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
