@@ -1,4 +1,4 @@
-"""What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration that suits them."""
+"""What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration for them."""
 
 import re
 import shutil

@@ -26,7 +26,7 @@ class Continuation(NamedTuple):
 
 def continuation(old: Config, new: Config) -> Continuation:
     """How a run of `old` goes on with `new`. A cache may be anywhere, for what it lacks is made again."""
-    before, after = (_leaves(config.model_dump()) for config in (old, new))
+    before, after = (leaves(config.model_dump()) for config in (old, new))
     result = Continuation([], [], [])
     for path, line in differences(old, new).items():
         there, here = before.get(path), after.get(path)
@@ -53,7 +53,7 @@ def with_length(old: Config, new: Config) -> Config:
 
 def differences(old: Config, new: Config) -> dict[KeyPath, str]:
     """What differs, a line for each key: "training.batch_size: 80 there, 64 here"."""
-    before, after = (_leaves(config.model_dump(mode="json")) for config in (old, new))
+    before, after = (leaves(config.model_dump(mode="json")) for config in (old, new))
     absent = object()
     return {
         path: f"{dotted(path)}: {_value_in(before, path)} there, {_value_in(after, path)} here"
@@ -62,17 +62,17 @@ def differences(old: Config, new: Config) -> dict[KeyPath, str]:
     }
 
 
-def _leaves(tree: Any, path: KeyPath = ()) -> dict[KeyPath, Any]:
+def leaves(tree: Any, path: KeyPath = ()) -> dict[KeyPath, Any]:
     """Every value that is no section or list, or an empty one, by its path."""
     if not isinstance(tree, dict | list) or not tree:
         return {path: tree}
-    leaves: dict[KeyPath, Any] = {}
+    found: dict[KeyPath, Any] = {}
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        leaves |= _leaves(value, (*path, key))
-    return leaves
+        found |= leaves(value, (*path, key))
+    return found
 
 
-def _value_in(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
-    if path in leaves:
-        return in_words(leaves[path])
-    return "given" if any(other[: len(path)] == path for other in leaves) else "absent"
+def _value_in(values: dict[KeyPath, Any], path: KeyPath) -> str:
+    if path in values:
+        return in_words(values[path])
+    return "given" if any(other[: len(path)] == path for other in values) else "absent"

@@ -15,7 +15,7 @@ symbols S:
 So a new piece is at first as probable as an average one, and reads as nothing in particular. All other weights stay.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.allowed import dotted
-from nmt.config.problems import Problem, in_words
-from nmt.config.resuming import differences
+from nmt.config.problems import Problem
+from nmt.config.resuming import differences, leaves
 from nmt.config.schema import Config, EmbeddingsConfig, ModelConfig, Section
-from nmt.config.yaml_text import KeyPath
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
 from nmt.errors import UserError, collected, counted, refuse
@@ -34,7 +33,7 @@ from nmt.models.model_file import LARGEST_WEIGHT, ModelFile, load_model, model_p
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import PIECES
 
-_OF_TRAINING = {  # keys of `model` that concern training, not the weights
+_OF_TRAINING = {  # keys that concern training, not the weights
     "dropout",
     "word_dropout",
     "output_dropout",
@@ -42,6 +41,8 @@ _OF_TRAINING = {  # keys of `model` that concern training, not the weights
     "attentional_dropout",
     "locked_dropout",
     "embeddings",
+    "sampling",
+    "symbols",
 }
 _ENOUGH_FOUND = 0.5  # of the pieces, to freeze all
 _LANGUAGES = ("data.source_language", "data.target_language")
@@ -123,14 +124,16 @@ def inherited(config: Config, origin: Origin) -> tuple[Config, list[Problem]]:
     alone.
     """
     theirs, subwords = origin.model.config, config.subwords
-    problems: list[Problem] = []
-    model = _merged(config.model, theirs.model, ("model",), _OF_TRAINING, problems)
+    model, compared = _merged(config.model, theirs.model), {"model"}
     if config.training.vocabulary != "new":
-        _merged(subwords, theirs.subwords, ("subwords",), {"sampling", "symbols"}, problems)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling, "symbols": subwords.symbols})
-    same = _same_sizes(model, theirs.model)
-    fixed = f"; --init-from {origin.path} cannot change it"
-    problems = [Problem(path, f"{message}{fixed}") for path, message in problems if dotted(path) not in same]
+        compared.add("subwords")
+    given, same = leaves(config.model_dump(include=compared, exclude_unset=True)), _same_sizes(model, theirs.model)
+    problems: list[Problem] = []
+    for path, difference in differences(theirs, config).items():
+        if path in given and _OF_TRAINING.isdisjoint(path) and dotted(path) not in same:
+            _, _, both = difference.replace(" there, ", " in the model, ").partition(": ")
+            problems.append(Problem(path, f"{both}; --init-from {origin.path} cannot change it"))
     embeddings = config.model.embeddings
     if embeddings is not None and (embeddings.freeze or embeddings != theirs.model.embeddings):
         message = (
@@ -166,22 +169,13 @@ def _same_sizes(first: Any, second: Any) -> set[str]:
     return {key for key, (mine, theirs) in sizes.items() if mine == theirs}
 
 
-def _merged(new: Section, old: Section, path: KeyPath, free: Set[str], problems: list[Problem]) -> Section:
-    """`old` with what `new` gives explicitly; sections are merged key by key.
-
-    Where such a value differs, and is not `free` to, that is a problem. Of sections that are variants, such as
-    `initialization`, the names are compared.
-    """
+def _merged(new: ModelConfig, old: ModelConfig) -> ModelConfig:
+    """`old` with what `new` gives explicitly."""
     update = {}
-    for name in sorted(new.model_fields_set):
+    for name in new.model_fields_set:
         mine, theirs = getattr(new, name), getattr(old, name)
-        if isinstance(mine, Section) and type(mine) is type(theirs):
-            mine = mine if name in free else _merged(mine, theirs, (*path, name), free, problems)
-        elif mine != theirs and name not in free:
-            named = [getattr(value, "name", value) if isinstance(value, Section) else value for value in (theirs, mine)]
-            there, here = map(in_words, named)
-            problems.append(Problem((*path, name), f"{there} in the model, {here} here"))
-        update[name] = theirs if isinstance(mine, Section) and type(mine) is not type(theirs) else mine
+        is_alike = isinstance(mine, Section) and type(mine) is type(theirs)
+        update[name] = _merged(mine, theirs) if is_alike else mine
     return old.model_copy(update=update)
 
 

@@ -100,10 +100,10 @@ def test_dropout_may_change_and_nothing_else(tmp_path: Path, vocabularies: list[
     assert (model.encoder.hidden_size, model.decoder.dropout) == (3, 0.3)
     others = {"embedding_size": 9, "encoder": {"layers": 2, "dropout": 0.5}, "decoder": {"cell": "lstm"}}
     assert refusals(config(model=others, subwords={"lowercase": True}), first) == [
-        "model.decoder.cell: 'gru' in the model, 'lstm' here",
+        "subwords.lowercase: false in the model, true here",
         "model.embedding_size: 5 in the model, 9 here",
         "model.encoder.layers: 1 in the model, 2 here",
-        "subwords.lowercase: false in the model, true here",
+        "model.decoder.cell: 'gru' in the model, 'lstm' here",
     ]
 
 
@@ -132,7 +132,7 @@ def test_initialization_is_compared_within_its_variant(tmp_path: Path, vocabular
             first.model.config.model
         )
     assert refusals(config(model={"initialization": {"name": "xavier"}}), first) == [
-        "model.initialization: 'uniform' in the model, 'xavier' here"
+        "model.initialization.name: 'uniform' in the model, 'xavier' here"
     ]
 
 
@@ -142,11 +142,11 @@ def test_files_of_subwords_are_those_of_the_model(tmp_path: Path, vocabularies: 
     two = origin(tmp_path / "two", vocabularies, subwords=files)
     assert completed(config(subwords=files), two).subwords == completed(config(), two).subwords
     assert refusals(config(subwords={**files, "source_model": "target"}), two) == [
-        "subwords.source_model: source in the model, target here"
+        "subwords.source_model: 'source' in the model, 'target' here"
     ]
     assert refusals(config(subwords={"vocabulary": "words", "joiner": "+"}), two) == [
+        "subwords.vocabulary: null in the model, 'words' here",
         "subwords.joiner: null in the model, '+' here",
-        "subwords.vocabulary: null in the model, words here",
     ]
     assert inherited(config(subwords={"model": "other"}, **NEW), two)[1] == []
 
