@@ -2,7 +2,7 @@
 
 The chunks of a translation stand in a folder beside its output, whose name ends with the hash of everything that
 determines the outputs, so chunks of different translations never meet. A chunk has one file per output and a record
-with their sizes and checksums, which is written last: whatever no record vouches for is translated again. Worker i of N
+with their checksums, which is written last: whatever no record vouches for is translated again. Worker i of N
 takes the chunks k with k mod N = i. All files appear at once, and whoever writes a chunk writes the same, so nothing is
 locked; what a killed process has finished, any number of others continue. When all chunks are there, they are joined; a
 chunk that is then not as it was written loses its record.
@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,13 +31,12 @@ from nmt.signals import Stopped
 MOST = 2000  # chunks, unless the user says how long they are: a folder of thousands of files, not of a million
 MOST_SHARDS = 100_000
 MOST_LISTED = 20  # chunks in a message
-MOST_BYTES = 1 << 26  # of a record or a description, which are thousands of times smaller
+MOST_BYTES = 1 << 26  # of a description, which is thousands of times smaller
 PAUSE = 0.2  # seconds between two looks for the chunks of other workers
 BLOCK = 1 << 20  # bytes read at a time
 JOB, RECORD = "job.json", "record"
 _OURS = re.compile(rf"(job\.json|[0-9]{{6,}}\.[a-z_]+)({UNFINISHED.pattern})?")
 
-Read = TypeVar("Read")
 Facts = Mapping[str, str]
 State = tuple[int, int, int] | None  # a file's number, its size, and when it changed, in nanoseconds; None: missing
 Translate = Callable[[Callable[[], object], int, int, Mapping[str, str]], object]
@@ -64,14 +63,6 @@ class Description(NamedTuple):
     @property
     def digest(self) -> str:
         return new_digest(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
-
-
-class Record(NamedTuple):
-    """What vouches for a chunk."""
-
-    job: str  # the digest of its description
-    chunk: int
-    files: dict[str, tuple[int, str]]  # the size and the checksum of each, by kind
 
 
 class Chunks:
@@ -115,7 +106,7 @@ class Chunks:
     def finish(self, chunk: int) -> None:
         """Record a chunk as finished, whose files are written."""
         with written_atomically(self.file(chunk, RECORD)) as file:
-            json.dump(self._measured(chunk, {})._asdict(), file)
+            file.write(self._vouching(chunk, {}))
 
     def join(self, outputs: Mapping[str, str]) -> list[int]:
         """Write the outputs from all chunks, in order. If some chunks are missing, or not as they were written, write
@@ -149,14 +140,16 @@ class Chunks:
 
     def _copied(self, chunk: int, to: Mapping[str, IO[bytes]]) -> bool:
         """Whether a chunk is as its record says, while its files are copied `to` others."""
-        if not all(self.file(chunk, kind).is_file() for kind in self.description.kinds):
+        if not all(self.file(chunk, kind).is_file() for kind in (*self.description.kinds, RECORD)):
             return False
-        return _read(self.file(chunk, RECORD), Record) == self._measured(chunk, to)
+        vouching = new_digest(self._vouching(chunk, to).encode())
+        return _checksum(self.file(chunk, RECORD), None) == vouching.hexdigest()
 
-    def _measured(self, chunk: int, to: Mapping[str, IO[bytes]]) -> Record:
-        """What the record of a chunk has to say of its files, which are copied `to` others."""
-        files = {kind: _content(self.file(chunk, kind), to.get(kind)) for kind in self.description.kinds}
-        return Record(self.digest, chunk, files)
+    def _vouching(self, chunk: int, to: Mapping[str, IO[bytes]]) -> str:
+        """What the record of a chunk has to say: of which job it is, its number, and the checksums of its files, which
+        are copied `to` others."""
+        checksums = {kind: _checksum(self.file(chunk, kind), to.get(kind)) for kind in self.description.kinds}
+        return json.dumps({"job": self.digest, "chunk": chunk, "files": checksums})
 
 
 class Job(NamedTuple):
@@ -339,25 +332,19 @@ def _listed(chunks: Sequence[int]) -> str:
 
 def _chunks_in(folder: Path, output: str) -> Chunks | None:
     """The chunks in a folder; None if its description is not what was written."""
-    description = _read(folder / JOB, Description)
-    chunks = None if description is None else Chunks(output, description)
-    return chunks if chunks is not None and chunks.path.name == folder.name else None
-
-
-def _read(path: Path, kind: type[Read]) -> Read | None:
-    """What a file of JSON has; None if there is none, or if it has something else."""
-    with suppress(OSError, ValidationError), open(path, "rb") as file:
-        return TypeAdapter(kind).validate_json(file.read(MOST_BYTES), strict=True)
+    with suppress(OSError, ValidationError), open(folder / JOB, "rb") as file:
+        description = TypeAdapter(Description).validate_json(file.read(MOST_BYTES), strict=True)
+        chunks = Chunks(output, description)
+        return chunks if chunks.path.name == folder.name else None
     return None
 
 
-def _content(path: Path, to: IO[bytes] | None) -> tuple[int, str]:
-    """The size of a file and its checksum; copied `to` another one."""
-    size, digest = 0, new_digest()
+def _checksum(path: Path, to: IO[bytes] | None) -> str:
+    """The checksum of a file, which is copied `to` another one."""
+    digest = new_digest()
     with open(path, "rb") as file:
         while block := file.read(BLOCK):
-            size += len(block)
             digest.update(block)
             if to is not None:
                 to.write(block)
-    return size, digest.hexdigest()
+    return digest.hexdigest()
