@@ -83,12 +83,6 @@ def best_continuations(live: Array, scores: Scores, count: int, time: int) -> Co
     return Continuations(totals, origins, columns if ids is None else taken(ids.reshape(len(live), -1), places))
 
 
-def best_tokens(scores: Scores, count: int, time: int) -> tuple[Array, Array]:
-    """The best `count` tokens of each row: values in float64, and ids; `best_continuations` of every row by itself."""
-    totals, _, tokens = best_continuations(np.zeros((len(scores.values), 1)), scores, count, time)
-    return totals, tokens
-
-
 def only_end(log_probabilities: Array, rows: Array) -> None:
     """Set all but END to -inf, in place, in the rows where `rows` (rows,) is True."""
     ends = log_probabilities[rows, END]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.decoding.search.choices import NEVER, Choice, Ending, best_tokens, not_numbers, taken
+from nmt.decoding.search.choices import NEVER, Choice, Ending, best_continuations, not_numbers, taken
 from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.search.loop import Lanes, Policy
 from nmt.decoding.search.phrases import Phrases
@@ -105,7 +105,8 @@ class Banks(Policy, Rule):
         tokens = self.phrases.tokens[self.progress.sentences]  # (rows, distinct)
         of_phrases = taken(log_probabilities, tokens).astype(np.float64)
         np.put_along_axis(log_probabilities, tokens, NEVER, axis=1)
-        values, best = best_tokens(Scores(log_probabilities), 2 * self.beam_size, lanes.time)
+        alone = np.zeros((len(log_probabilities), 1))  # each row by itself
+        values, _, best = best_continuations(alone, Scores(log_probabilities), 2 * self.beam_size, lanes.time)
         numbers = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
         places = np.concatenate([self.phrases.places(best), numbers], axis=1)
         origins = np.tile(np.arange(lanes.live.shape[1]), len(lanes.live))[:, None]

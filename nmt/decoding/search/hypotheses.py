@@ -1,7 +1,6 @@
 """What a search works with and what it returns: a model's step from token to token, and finished hypotheses."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -53,9 +52,3 @@ def penalty(length: int, length_penalty: LengthPenalty) -> float:
     if length_penalty == "average":
         return float(length)
     return float(((5.0 + length) / 6.0) ** length_penalty)
-
-
-@lru_cache(maxsize=256)
-def penalties(longest: int, length_penalty: LengthPenalty) -> tuple[float, ...]:
-    """The penalties of the lengths 1, 2, … `longest`."""
-    return tuple(penalty(length, length_penalty) for length in range(1, longest + 1))

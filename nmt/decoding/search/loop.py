@@ -16,13 +16,11 @@ from itertools import chain
 import numpy as np
 
 from nmt.decoding.search.choices import NEVER, Choice, Ending, descending, only_end, taken
-from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, State, Step, penalties
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, State, Step, penalty
 from nmt.decoding.search.rules import Rule, under_rules
 from nmt.symbols import BEGIN
 
-ALL = slice(None)
-Places = Array | slice
-"""Lanes by their places in the input; ALL of them cost nothing to read or write."""
+ALL = slice(None)  # lanes
 
 
 class Policy:
@@ -160,14 +158,13 @@ class Lanes:
 
     def __init__(self, limits: Array, length_penalty: LengthPenalty, beam_size: int, n_best: int) -> None:
         """Before the first token; `limits` (lanes,) are the maximal lengths."""
-        table = penalties(int(limits.max()), length_penalty)
         self.beam_size = beam_size
-        self.penalties = np.array(table)  # of the lengths from 1 on
-        self.active: Places = ALL
+        self.penalties = np.array([penalty(length + 1, length_penalty) for length in range(int(limits.max()))])
+        self.active = np.arange(len(limits))  # those still searched, by their places in the input
         self.limits = limits  # (active,)
         self.live = np.zeros((len(limits), 1))  # (active, width) log-probabilities
         self.supplements: Callable[[], Array] | None = None  # of the present hypotheses: (active × width,)
-        self.tokens = np.zeros((len(table), len(limits), beam_size), dtype=np.int64)
+        self.tokens = np.zeros((len(self.penalties), len(limits), beam_size), dtype=np.int64)
         self.origins, self.totals = np.zeros_like(self.tokens), np.zeros(self.tokens.shape)
         self.some_finished = False
         self.ended = np.zeros(len(limits), dtype=np.int64)  # how many hypotheses have
@@ -192,7 +189,7 @@ class Lanes:
         if ending is None:
             return
         self.some_finished = True
-        lanes, scores, added = self._lanes(part), ending.totals / self.penalties[self.time], None
+        lanes, scores, added = self.active[part], ending.totals / self.penalties[self.time], None
         if self.supplements is not None:
             added = taken(self.supplements().reshape(self.live.shape)[part], ending.origins)
             scores = scores + added
@@ -210,7 +207,7 @@ class Lanes:
 
     def done(self, live: Array, part: slice = ALL) -> Array:
         """Whether each lane of `part` is done when `live` (lanes, width) are left after the present step."""
-        lanes = self._lanes(part)
+        lanes = self.active[part]
         scores = self.scores[lanes]
         return is_done(
             live.max(axis=1),
@@ -225,8 +222,7 @@ class Lanes:
 
     def keep(self, lanes: Array) -> None:
         """Search on in `lanes` only, which are given by their places among the active ones."""
-        self.active = lanes if isinstance(self.active, slice) else self.active[lanes]
-        self.limits, self.live = self.limits[lanes], self.live[lanes]
+        self.active, self.limits, self.live = self.active[lanes], self.limits[lanes], self.live[lanes]
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """The n-best of each lane, best first. The back-pointers of all are followed at once, from the last step on."""
@@ -246,7 +242,3 @@ class Lanes:
             ]
             for lane in zip(*(column.tolist() for column in columns), strict=True)
         ]
-
-    def _lanes(self, part: slice) -> Places:
-        """The places in the input of the lanes `part` of the active ones."""
-        return part if isinstance(self.active, slice) else self.active[part]

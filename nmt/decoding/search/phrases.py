@@ -76,7 +76,7 @@ class Phrases:
 
         `progress` (rows, phrases) is that before it, `sentences` (rows,) the sentence of each row.
         """
-        following: Array = self.table[sentences[:, None], self._numbers(), progress]
+        following: Array = self.table[sentences[:, None], np.arange(self.lengths.shape[1]), progress]
         return following
 
     def left(self, progress: Array, sentences: Array, closed: Array | None = None) -> Array:
@@ -89,15 +89,13 @@ class Phrases:
             return nothing
         beside = [1] * (progress.ndim - 2)
         lengths = self.lengths[sentences].reshape(*progress.shape[:2], *beside)
-        goes_on = self.goes_on[sentences.reshape(-1, 1, *beside), self._numbers().reshape(1, -1, *beside), progress]
+        numbers = np.arange(self.lengths.shape[1]).reshape(-1, *beside)
+        goes_on = self.goes_on[sentences.reshape(-1, 1, *beside), numbers, progress]
         missing, is_open = progress < lengths, progress == lengths
         apart = (lengths * missing).sum(axis=1) - (progress * (missing & ~goes_on)).max(axis=1)
         longer = (lengths * (missing | is_open)).sum(axis=1) - (progress * (missing & goes_on)).max(axis=1)
         left: Array = np.minimum(apart, longer)
         return left if closed is None else np.where(closed, apart, left)
-
-    def _numbers(self) -> Array:
-        return np.arange(self.lengths.shape[1])
 
 
 def padded(rows: Sequence[Sequence[int]], filling: int) -> Array:

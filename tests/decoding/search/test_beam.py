@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from nmt.decoding.search.choices import best_continuations, best_tokens
+from nmt.decoding.search.choices import best_continuations
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import beam_search, plain_beam_search, random_tables
@@ -181,7 +181,7 @@ def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int)
     values = np.zeros((1, 40 * 64))
     values[0, 63::64] = 4.0
     values[0, 64 * best + 10] = 5.0
-    assert best_tokens(Scores(values), 2, 0)[1].tolist() == [[64 * best + 10, 63]]
+    assert best_continuations(np.zeros((1, 1)), Scores(values), 2, 0).tokens.tolist() == [[64 * best + 10, 63]]
 
 
 def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
