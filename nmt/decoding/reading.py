@@ -28,11 +28,8 @@ from nmt.errors import InputWarning, UserError, refuse
 class Languages(NamedTuple):
     """What a model translates from and to, as its configuration names it, such as en; None: not known."""
 
-    source: str | None
-    target: str | None
-
-
-UNKNOWN_LANGUAGES = Languages(None, None)
+    source: str | None = None
+    target: str | None = None
 
 
 def sentence_language(options: TranslationOptions, languages: Languages) -> str | None:

@@ -7,7 +7,6 @@ share the work.
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
@@ -23,7 +22,7 @@ from nmt.decoding.engines import AnyScorer, check_ensemble
 from nmt.decoding.exports import checked_graphs
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, doubtful_language, usual_sentences
+from nmt.decoding.reading import Languages, Reader, doubtful_language, usual_sentences
 from nmt.decoding.runtime import CannotExportError, GraphsOfModel, RuntimeScorer
 from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
@@ -96,7 +95,7 @@ class Translator:
         longest_segment: int = LONGEST_SEGMENT,
         shortlist: "Shortlist | None" = None,
         ensemble: EnsembleName | None = None,
-        languages: Languages = UNKNOWN_LANGUAGES,
+        languages: Languages | None = None,
         longest_trained: int | None = None,
         source_form: TextForm | None = None,
         learned: Iterable[str] = (),
@@ -114,13 +113,17 @@ class Translator:
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
-        self.scorer = _scorer(models, ensemble) if isinstance(models, Sequence) else models
+        if isinstance(models, Sequence):
+            from nmt.decoding.scorer import Scorer
+
+            models = Scorer(models, ensemble=ensemble)
+        self.scorer: AnyScorer = models
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = _usable(device)
         self.longest_segment = longest_segment
         self.shortlist = shortlist
-        self.languages = languages
+        self.languages = languages or Languages()
         self.longest_trained = longest_trained
         self.source_form = source_form
         self.learned = learned
@@ -171,7 +174,7 @@ class Translator:
                 loaded.append(_load(one))
         refuse(problems)
         first, listed = loaded[0], None
-        with _undamaged(loaded):
+        try:
             for other in loaded:
                 problems += _differences(first, other)
             refuse(problems)
@@ -179,6 +182,10 @@ class Translator:
                 from nmt.decoding.shortlist import load_shortlist
 
                 listed = load_shortlist(Path(shortlist), first.vocabularies)
+        except UserError:  # perhaps of a damaged file, of which only the head was read: then that is told
+            for other in loaded:
+                check_intact(other.path)
+            raise
         check_ensemble(ensemble, len(loaded))
         files = _Files(
             [one.path.absolute() for one in loaded],
@@ -367,10 +374,6 @@ class Translator:
                 "prefixes do not go with split_sentences (--prefix, --split-sentences): where a line is several "
                 "sentences, nothing says which of them begins with the prefix; give every sentence a line of its own"
             )
-        if not isinstance(first, int | None) or (first or 0) < 0:
-            raise UserError(
-                f"first is {first!r}; it must be the place of the first line in its text, from 0 on, or None"
-            )
         decoding = options.decoding(self.decoding)
         reader = Reader(
             vocabularies=self.vocabularies,
@@ -402,8 +405,6 @@ class Translator:
 
 
 def _changed(options: TranslationOptions | None, more: Mapping[str, Any]) -> TranslationOptions:
-    if not isinstance(options, TranslationOptions | None):
-        raise UserError(f"options is {options!r}; it must be a TranslationOptions, or None")
     return replace(options or TranslationOptions(), **more)
 
 
@@ -440,12 +441,6 @@ def _check_precision(precision: str, device: str) -> None:
         raise UserError("precision bfloat16: is for a GPU; choose int8 or float32 on a CPU")
 
 
-def _scorer(models: "Sequence[Seq2Seq]", ensemble: EnsembleName | None) -> AnyScorer:
-    from nmt.decoding.scorer import Scorer
-
-    return Scorer(models, ensemble=ensemble)
-
-
 def _load(path: Path) -> _Loaded:
     path = model_path(path)
     try:
@@ -454,17 +449,6 @@ def _load(path: Path) -> _Loaded:
     except (KeyError, ValueError, RecursionError, UserError) as error:
         load_model(path, export=True)  # which says it better, if the file is damaged
         raise _unfit(path, error) from error
-
-
-@contextmanager
-def _undamaged(loaded: Sequence[_Loaded]) -> Iterator[None]:
-    """What does not fit may come from a damaged file, of which only the head was read: then the damage is reported."""
-    try:
-        yield
-    except UserError:
-        for one in loaded:
-            check_intact(one.path)
-        raise
 
 
 def _unfit(path: Path, error: Exception) -> UserError:

@@ -4,7 +4,6 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
@@ -251,9 +250,3 @@ def test_half_of_a_surrogate_pair_is_told(copy_model, vocabularies, more: dict[s
     with pytest.raises(UserError) as error:
         list(Translator([copy_model], vocabularies).translate(lines, first=10, **more))
     assert str(error.value) == f"{what}: has half of a surrogate pair, U+DFFF, which is no character"
-
-
-@pytest.mark.parametrize("first", ["x", -1, 1.5])
-def test_a_first_line_that_is_none(copy_model: Seq2Seq, vocabularies: Vocabularies, first: Any) -> None:
-    with pytest.raises(UserError, match=rf"^first is {first!r}; it must be"):
-        Translator([copy_model], vocabularies).translate(["a"], first=first)
