@@ -94,13 +94,13 @@ def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
         ):
             example = f"expected times such as {form.example}"
             damaged.append(f"{name}, line {number}: {excerpt(bare)} is damaged; {example}")
-            times = times or (0.0, 0.0)
+            times = (0.0, 0.0)
         elif times is None and not (is_blank or form.first or _NUMBER.fullmatch(bare)):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else f"expected {form.example}"
             raise UserError(f"{name}, line {number}: {excerpt(bare)} comes before the times of the first text; {hint}")
         elif times is not None and not (is_blank or is_apart):
             is_like_name = _NUMBER.fullmatch(bare) or (begins and form.first)
-            if is_first or not (is_like_name and _is_above_times(bares, number, form)):
+            if not (is_like_name and _is_above_times(bares, number, form)):
                 begin = found.pop().start if found and found[-1].stop == row.start() else row.start()
                 found.append(Cue(begin, row.end(), times, place))
         is_first = match is not None
@@ -134,7 +134,7 @@ def of_ass(text: str, name: str) -> Iterator[Cue]:
         event = dict(zip(fields, values, strict=False))
         times = SBV_TIMES.fullmatch(f"{event.get('start')},{event.get('end')}")
         said = event.get("text", "").rstrip("\r\n")
-        if said and not _ASS_DRAWING.search(said):
+        if not _ASS_DRAWING.search(said):
             start = row.end() - len(values[-1])
             place = f"{event.get('style')} {event.get('name')}"
             yield Cue(start, start + len(said), _seconds(times.groups()) if times else (0.0, 0.0), place)

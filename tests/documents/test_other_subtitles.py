@@ -37,11 +37,12 @@ def test_a_file(form: str, lines: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,One, two.\n", ["One, two."]),
+        (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,One, text\n", ["One, text"]),
         (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,One\nDialogue: 0:00:02.00,0:00:03.00,B,two\n", ["One", "two"]),
+        (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,One\nDialogue: 0:00:08.00,0:00:09.00,A,two\n", ["One", "two"]),
         (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,{{\\p1}}m 0 0{{\\p0}}\nComment: 1,2,A,no\n", []),
         (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,{{\\k20}}Kara{{\\k30}}oke\\hnow\n", ["Karaoke now"]),
-        ("[Events]\nDialogue: Marked=0,0:00:01.00,0:00:02.00,A,,0,0,0,,One\n", ["One"]),
+        ("Format: Name, Fontname\n[Events]\nDialogue: Marked=0,0:00:01.00,0:00:02.00,A,,0,0,0,,One\n", ["One"]),
         (f"{ASS}Dialogue: 1 s,2 s,A,One\nDialogue: 0:00:01.00\n", ["One"]),  # not as in the format
         ("[Script Info]\n[Events]\n", []),
     ],

@@ -47,7 +47,7 @@ def read(*texts: str) -> Subtitles:
         (["ANN: I think", "DR. O'NEIL #2: No,\nI"], ["I think", "No, I"]),  # two speakers
         (["- ANN: I do\n- [laughs] So.", "NASA: two"], ["I do", "laughs", "So.", "two"]),
         (["At 10:15: we", "Ann: we go"], ["At 10:15: we Ann: we go"]),
-        (["Open File --> New.", "v1.2 --> v1.3.4"], ["Open File --> New.", "v1.2 --> v1.3.4"]),  # no times
+        (["Open\nFile --> New.", "v1.2 --> v1.3.4"], ["Open File --> New.", "v1.2 --> v1.3.4"]),  # no times
         (["10:15:20 to 11:30:45 is the time.", "10:15:20 - 11:30:45"], ["10:15:20 to 11:30:45 is the time."]),
         (
             ["From\n10:15:20.5 to 11:30:45.", "10:15:20, or 10:15:21."],
@@ -233,7 +233,7 @@ def test_a_file() -> None:
 
 
 def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
-    text = "00:00:01.5 --> 00:00:02,000 X1:0\n\nyes, he is\n\n\n00:00:03,000 --> 0:00:04,000\nold."
+    text = " \n00:00:01.5 --> 00:00:02,000 X1:0\n\nyes, he is\n\n\n00:00:03,000 --> 0:00:04,000\nold."
     assert translated(Subtitles(text, name=""), in_order) == text.replace("yes, he is", "YES, HE IS").replace(
         "old", "OLD"
     )
@@ -245,8 +245,8 @@ def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
     ("below", "line"),
     [
         ("he is\n\n2\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),
-        ("he is\n\n2\n\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),  # a blank row behind its number
-        ("he\n\nis\n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),  # no number, and a blank row in a cue
+        ("he is\n\n2\n \n00:00:03,000 --> 00:00:04,000\nold.", "he is old."),  # a blank row behind its number
+        ("he\n\nNOTE\n00:00:03,000 --> 00:00:04,000\nold.", "he NOTE old."),  # no number, and a blank row in a cue
         ("he is\n2\n00:00:03,000 --> 00:00:04,000\nold.\n\n3\n", "he is old."),  # the file is cut off
     ],
 )

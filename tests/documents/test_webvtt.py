@@ -87,6 +87,7 @@ def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
 def test_another_place_on_the_screen_ends_a_sentence() -> None:
     file = cues("I think", "he is", place=" line:0")
     assert read(file).lines == ["I think he is"]
+    assert read(file.replace("line:0", "line:0 ", 1)).lines == ["I think he is"]
     assert read(file.replace("line:0", "line:90%", 1)).lines == ["I think", "he is"]
 
 
@@ -110,11 +111,11 @@ def test_what_is_no_cue_stays() -> None:
 
 def test_a_text_behind_a_blank_line_is_translated() -> None:
     """Players do not show it, but a file that is half translated would be worse; times begin a cue anywhere."""
-    later = "name\n00:05.000 --> 00:06.000\nmen\n05:00.000 --> 05:01.000\nrun"
+    later = "00:05.000 --> 00:06.000\nmen\ndogs\n05:00.000 --> 05:01.000\nrun"
     text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n\na dog\n\na cat\n\n{later}"
     subtitles = read(text)
-    assert subtitles.lines == ["a dog a cat men", "run"]
-    assert translated(subtitles, in_order) == re.sub("a dog|a cat|men|run", lambda match: match[0].upper(), text)
+    assert subtitles.lines == ["a dog a cat men dogs", "run"]
+    assert translated(subtitles, in_order) == re.sub("a dog|a cat|men|dogs|run", lambda match: match[0].upper(), text)
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n"])
@@ -159,8 +160,8 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
             f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
-            "0:0:1.000 --> 0:0:2.000\na\n",  # which SubRip's players read, too
-            f"a.vtt, line 1: '0:0:1.000 --> 0:0:2.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
+            "00:01.000 --> 00:02.000\na\n",
+            f"a.vtt, line 1: '00:01.000 --> 00:02.000' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "WEBVTT\n\n00:01,000 --> 00:02,000\na\n",

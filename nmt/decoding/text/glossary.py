@@ -10,7 +10,7 @@ import csv
 import re
 import unicodedata
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import regex
 
 from nmt.data.corpus import LONGEST_LINE, excerpt, read_lines
+from nmt.data.pairs import places_of_both
 from nmt.data.words import WORD_OR_SIGN
-from nmt.decoding.text.languages import CODE, code_of
+from nmt.decoding.text.languages import CODE, code_of, name_of
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
@@ -28,7 +29,7 @@ Words = tuple[str, ...]
 Row = tuple[str, Any, Any]  # what messages call it, a term, and its translation
 
 _MOST_REPEATED = 5  # terms that a warning names
-_SIDES = ({"source", "source term", "term"}, {"target", "target term", "translation"})  # as headers call them
+_SIDES = (["source", "source term", "term"], ["target", "target term", "translation"])  # as headers call them
 _SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _HIDDEN = regex.compile(r"\p{Cf}")
@@ -194,23 +195,17 @@ def _delimiter(line: str) -> str | None:
 
 def _columns(row: Sequence[str], languages: tuple[str | None, str | None]) -> list[int]:
     """The columns of terms and of translations where a row names both: by the languages, or else as `_SIDES` does."""
-    columns: list[int] = []
-    for names, language in zip(_SIDES, languages, strict=True):
-        ranks = {place: _rank(cell, names, language) for place, cell in enumerate(row) if place not in columns}
-        columns += [place for place, rank in ranks.items() if rank and rank == max(ranks.values())][:1]
-    return [] if len(columns) < 2 or (_has_codes(row) and sorted(columns) == [2, 3]) else columns
+    names = [
+        [language, code := code_of(language), name_of(code), *side] if language else side
+        for side, language in zip(_SIDES, languages, strict=True)
+    ]
+    columns = places_of_both(row, names)
+    return [] if _has_codes(row) and sorted(columns) == [2, 3] else columns
 
 
 def _has_codes(row: Sequence[str]) -> bool:
     """Whether a row has a term, its translation, and their languages, as DeepL writes it."""
     return len(row) == 4 and all(map(CODE.fullmatch, row[2:]))
-
-
-def _rank(cell: str, names: Container[str], language: str | None) -> int:
-    """How well a cell names a column: as the language does, as one of another region, or as one of `names`; 0: not."""
-    if language and code_of(cell) == code_of(language):
-        return 3 if cell.lower() == language.lower() else 2
-    return int(cell.lower() in names)
 
 
 def _by_words(rows: Iterable[Row], problems: list[str], repeated: list[str]) -> dict[Words, str]:
