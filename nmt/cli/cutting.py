@@ -12,27 +12,16 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.options import END_LINKS
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
 from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
-from nmt.devices import PRECISIONS
 from nmt.errors import UserError, refuse
 
 MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than rounding does
 UNIMPORTANT = {MAIN, "resume", "shard", "merge", "device", "batch_tokens", "batch_sentences"}
-# The same as leaving the option out
-USUAL = {
-    "precision": PRECISIONS[0],
-    "alignment_step": "this",
-    "end_links": END_LINKS,
-    "ensemble": "log-probabilities",
-    "format": "text",
-}
-
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 
 
@@ -100,7 +89,7 @@ def facts_of(options: Options, models: Sequence[Path], *, batch_tokens: int) -> 
     for name, value in options.items():
         if name in files:
             fact = " and ".join(f"content {contents[path]}" for path in files[name])
-        elif name in UNIMPORTANT or value is None or value is False or value == USUAL.get(name):
+        elif name in UNIMPORTANT or value is None or value is False:
             continue
         elif name == "plot_alignments":  # pictures are not joined: they all go to one folder
             fact = str(value.resolve())

@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +45,7 @@ def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry 
     An entry that is damaged, that another process is removing, or that is of another version, so that `read` fails, is
     reported and removed. Raises OSError if the cache cannot be used.
     """
-    if not os.path.lexists(path):
+    if not path.exists():
         return None
     try:
         return read(path, checked_facts(path))
@@ -53,13 +53,6 @@ def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry 
         log(f"{path}: damaged, or of another version, and rebuilt ({error})")
         discard(path)
         return None
-
-
-def _regular_digest(path: Path) -> str:
-    """The hash of a file. Raises ValueError for a folder, a pipe, or a device, which are not even opened."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path.name} is not a file")
-    return file_digest(path)
 
 
 def checked_facts(path: Path) -> Facts:
@@ -72,8 +65,8 @@ def checked_facts(path: Path) -> Facts:
         if digest != new_digest(body).hexdigest().encode():
             raise ValueError(f"{CONTENTS} is not as it was written")
         contents = json.loads(body)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            found = pool.map(_regular_digest, [path / name for name in contents["files"]])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = pool.map(file_digest, [path / name for name in contents["files"]])
         for (name, expected), actual in zip(contents["files"].items(), found, strict=True):
             if actual != expected:
                 raise ValueError(f"{name} is not as it was written")
@@ -101,7 +94,7 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
     try:
         yield folder, facts
         files = sorted(folder.iterdir())
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             digests = pool.map(file_digest, files)
         described = dict(zip((file.name for file in files), digests, strict=True))
         body = json.dumps({"facts": facts, "files": described}).encode()
@@ -118,19 +111,14 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
 
 
 def discard(path: Path) -> None:
-    """Remove an entry, or whatever is in its place; raises OSError.
+    """Remove an entry; raises OSError.
 
     It is renamed first, so that it disappears at once, and whoever has its files open can go on reading.
     """
     aside = temporary_name(path)
-    try:
+    with suppress(FileNotFoundError):  # another process was faster
         path.rename(aside)
-    except FileNotFoundError:  # another process was faster
-        return
-    if aside.is_dir() and not aside.is_symlink():
         shutil.rmtree(aside)
-    else:
-        aside.unlink()
 
 
 def _remove_abandoned(parent: Path) -> None:

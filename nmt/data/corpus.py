@@ -30,7 +30,6 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
 RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
@@ -240,20 +239,15 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
 
 
 def _check_utf16(name: str, beginning: bytes) -> None:
-    """Raise UserError if a text that begins so is UTF-16 or UTF-32, which may be valid UTF-8, too."""
+    """Raise UserError if a text that begins so is UTF-16, which may be valid UTF-8, too."""
     encoding = "UTF-16"
-    if beginning.startswith(_UTF32_MARKS):
-        encoding = "UTF-32"
-    elif not beginning.startswith(_UTF16_MARKS):
+    if not beginning.startswith(_UTF16_MARKS):
         halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]
         small = [sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half) for half in halves]
         if len(halves[1]) < _FEWEST or small[0] == small[1] or beginning.startswith(codecs.BOM_UTF8):
             return
         encoding = "UTF-16BE" if small[0] else "UTF-16LE"
-        quarters = [any(beginning[start:_LOOKED_AT:4]) for start in range(4)]
-        if not any(quarters[:2]) or not any(quarters[2:]):
-            encoding = "UTF-32LE" if quarters[0] else "UTF-32BE"
-    raise UserError(f"{name}: looks like {encoding[:6]}, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
+    raise UserError(f"{name}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
 
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:

@@ -304,7 +304,6 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     assert facts(new_file=[one, two]) != facts(new_file=[two, one])
     assert facts(new_value="1") != facts(new_value="2") != plain
     assert facts(new_flag=True) != plain
-    assert facts(precision="float32") == plain != facts(precision="int8")
     assert facts(alignments="here") == facts(alignments="there") != plain
     assert facts(plot_alignments=tmp_path / "a") == facts(plot_alignments=tmp_path / "b" / ".." / "a")
     assert facts(plot_alignments=tmp_path / "a") != facts(plot_alignments=tmp_path / "b")

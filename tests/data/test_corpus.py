@@ -120,11 +120,11 @@ def refusal(path: Path) -> str:
     "text",
     ["zwölf\neins\n", "two dogs\nrun\n", "Привет мир\nпривет\n", "שלום עולם\n", "\n\nHi!\nA dog.\n"],
 )
-@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE"])
-def test_utf16_and_utf32_are_named(folder: Path, encoding: str, text: str) -> None:
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
     """Much of it is valid UTF-8, too."""
     file = write(folder / "text", text.encode(encoding))
-    message = f"{file}: looks like {encoding[:6]}, which iconv -f {encoding} -t UTF-8 FILE > NEW converts"
+    message = f"{file}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts"
     assert refusal(file) == message
     with pytest.raises(UserError, match=re.escape(message)):
         read_text(file)
