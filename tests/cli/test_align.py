@@ -243,10 +243,3 @@ def test_text_without_spaces_between_words(capsys: Capture) -> None:
     assert capsys.readouterr().err == f"nmt-align: warning: {warning}; cut the text into words first\n"
     assert main(["--source", "cut.ja", "--target", "a.en", "--output", "links"]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_standard_input_is_no_text_to_align(capsys: Capture) -> None:
-    """It is read several times."""
-    Path("a.en").write_text("one\n", encoding="utf-8")
-    assert main(["--source", "-", "--target", "a.en", "--output", "links"]) == 2
-    assert "-: standard input is not read here; give files" in capsys.readouterr().err

@@ -261,36 +261,18 @@ def test_adding_a_metric(tmp_path: Path, tiny: Path, train: Train, monkeypatch: 
     assert f" · words {best:.2f}" in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("reference", "tokenize", "told"),
-    [
-        ("两只狗在绿色的田野上奔跑。", "13a", "have no spaces between words"),
-        ("Zwei Hunde.", "13a", "have fewer than the four words that BLEU counts together"),
-        ("Zwei Hunde laufen schnell.", "13a", None),
-    ],
-)
 def test_references_that_bleu_cannot_take_apart(
-    reference: str,
-    tokenize: str,
-    told: str | None,
-    tmp_path: Path,
-    tiny: Path,
-    corpus: Path,
-    train: Train,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, tiny: Path, corpus: Path, train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of the validation corpus and of a watched one."""
     target, pairs = tmp_path / "valid.de", (corpus / "valid.de").read_bytes().count(b"\n")
-    target.write_text(f"{reference}\n" * pairs, encoding="utf-8")
+    target.write_text("Zwei Hunde.\n" * pairs, encoding="utf-8")
     watch = f"data.watch=[{{name: old, source: {corpus / 'valid.en'}, target: {target}}}]"
-    validation = f"training.validation={{tokenize: {tokenize}, metric: bleu}}"
-    settings = (f"data.valid.target={target}", watch, validation)
+    settings = (f"data.valid.target={target}", watch, "training.validation={tokenize: 13a, metric: bleu}")
     assert train(tiny, tmp_path / "run", *settings, "--dry-run") == 0
-    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: 100% of the ")]
-    assert len(warnings) == (0 if told is None else 2)
-    for name, warning in zip(("validation references", "references of old"), warnings, strict=False):
-        assert warning.startswith(f"warning: 100% of the {name} {told}")
-        assert ("set training.validation.tokenize to zh" in warning) == ("spaces" in str(told))
+    told = capsys.readouterr().err
+    for name in ("validation references", "references of old"):
+        assert f"warning: 100% of the {name} have fewer than the four words that BLEU counts together" in told
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,18 +297,6 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
 def test_the_cache_lies_beside_the_run_folder(tmp_path: Path, tiny: Path, train: Train) -> None:
     assert train(tiny, tmp_path / "runs" / "tiny", "data.cache_folder=null", "--dry-run") == 0
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [".cache"]
-
-
-def test_each_call_logs_to_its_own_folder(
-    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("first", "second"):
-        assert train(tiny, tmp_path / name, "training.max_updates=1") == 0
-        lines = capsys.readouterr().err.splitlines()
-        assert sum(line.startswith("finished: ") for line in lines) == 1
-        log = (tmp_path / name / "train.log").read_text(encoding="utf-8")
-        assert log.count("finished: ") == 1
-        assert [line[20:] for line in log.splitlines()] == lines
 
 
 def test_a_terminal_shows_how_fast_training_is(

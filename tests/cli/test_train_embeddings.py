@@ -38,24 +38,6 @@ def embeddings(**values: object) -> str:
     return "model.embeddings={" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}"
 
 
-def test_rows_of_the_file_and_all_others_as_without_it(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
-) -> None:
-    """With steps of 1e-12 the weights are those of the start."""
-    path = vectors(tmp_path, *WORDS)
-    output, plain = tmp_path / "run", tmp_path / "plain"
-    assert train(tiny, output, STILL, "training.max_updates=1", embeddings(source=path)) == 0
-    assert f"source embeddings: 3 of 96 pieces (3.1%) from {path}" in capsys.readouterr().err
-    assert train(tiny, plain, STILL, "training.max_updates=1") == 0
-    mine, theirs = load_model(output), load_model(plain)
-    assert torch.allclose(rows(mine, SOURCE, "▁the", "▁dog", "▁s"), expected(1, 2, 4), atol=1e-9)
-    same = (mine.weights[SOURCE] - theirs.weights[SOURCE]).abs().amax(dim=1) < 1e-9
-    assert int(same.sum()) == len(same) - 3
-    for name, weight in mine.weights.items():
-        assert name == SOURCE or torch.allclose(weight, theirs.weights[name], atol=1e-9), name
-    assert mine.config.model.embeddings is not None
-
-
 def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """Through weight decay, an average of checkpoints and a run that is resumed without the file; the rest learns."""
     path, output = vectors(tmp_path, *WORDS), tmp_path / "run"

@@ -37,10 +37,6 @@ def test_examples_are_listed_with_what_they_are(
     assert ("--list-configs all" in rest) == (which == [])
 
 
-def test_another_list_of_examples_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--list-configs reserch: unknown" in errors(capsys, "--list-configs", "reserch")
-
-
 @pytest.mark.parametrize("path", examples().values(), ids=lambda path: path.name)
 def test_headers_have_a_description_and_data(path: Path) -> None:
     assert 50 < len(description(path)) < 250
@@ -97,7 +93,6 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
         ("demoo", "demoo: no such configuration file; nearest of the examples: demo"),
         ("configs/multi30k_en_de.yaml", "; nearest of the examples: multi30k_en_de"),
         ("demo.yaml", "; nearest of the examples: demo"),  # besides dem.yaml
-        ("Multi30k-en-de", "Multi30k-en-de: no such configuration file; nearest of the examples: multi30k_en_de"),
         ("zebra", "zebra: no such configuration file; nmt-train --list-configs lists examples"),
         ("my_file", "my_file: no such configuration file; nearest of the examples: my_files"),  # and not Makefile
     ],

@@ -108,15 +108,6 @@ def test_divergence_null_never_stops(
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"warning: {best}: of no use: its weights ")
 
 
-def test_a_loss_that_rises_from_the_best_is_no_failure(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it does when a model learns its corpus by heart: only guessing is compared with, 2 × ln 100 = 9.21."""
-    script = iter((2.0, 9.0, 9.2))
-    monkeypatch.setattr("nmt.experiment.validation.corpus_loss", lambda *_: {"loss": next(script), "perplexity": 9.0})
-    assert train(tiny, tmp_path / "run", *FEW) == 0
-
-
 def test_a_validation_loss_that_is_no_number(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

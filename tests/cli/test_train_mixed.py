@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.cli import info, translate
+from nmt.cli import info
 from nmt.data.subwords import Subwords
 from nmt.decoding.text.protect import Sight
 from nmt.models.model_file import load_model
@@ -47,31 +47,6 @@ def test_a_run_that_was_interrupted_reads_on(
     ).read_bytes()
     assert whole.sizes == run.sizes == (PIECES + 1, PIECES + 1)
     assert Subwords(run.source_subwords).pieces([PIECES]) == ["▁<BT>"]
-
-
-def test_the_tag_is_for_whoever_writes_it(
-    tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
-) -> None:
-    """A line that is translated gets no tag by itself."""
-    assert train(tiny, tmp_path / "run", mixed, "training.max_updates=1") == 0
-    (tmp_path / "lines").write_text("the dog sees the cat .\n<BT> the dog sees the cat .\n", encoding="utf-8")
-    seen: dict[str, str] = {}
-    original = Subwords.encode
-
-    def encode(self: Subwords, text: str) -> list[int]:
-        ids = original(self, text)
-        seen[text] = self.pieces(ids)[0] if ids else ""
-        return ids
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Subwords, "encode", encode)
-        arguments = ["--model", tmp_path / "run", "--input", tmp_path / "lines", "--device", "cpu"]
-        assert translate.main([*map(str, arguments)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
-    assert {text: seen[text] for text in seen if "dog" in text} == {
-        "the dog sees the cat .": "▁the",
-        "<BT> the dog sees the cat .": "▁<BT>",
-    }
 
 
 def test_a_tag_in_the_text_itself_is_learned_and_shown(
@@ -152,7 +127,6 @@ def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Trai
     ("changes", "told"),
     [
         (("training.vocabulary=new",), "training.vocabulary=new: needs --init-from"),
-        (("training.vocabulary=same",), "training.vocabulary=same: needs --init-from"),
         (
             ("training.vocabulary=new", "training.freeze=[embeddings]", "--init-from"),
             "new contradicts training.freeze: embeddings, for new pieces have to learn theirs",

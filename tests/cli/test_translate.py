@@ -155,16 +155,12 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
     assert not output.exists()
 
 
-def test_what_does_not_go_with_sampling(capsys, model: Path, source: Path) -> None:
-    arguments = ("--model", model, "--input", source)
-    messages = complaints(capsys, *arguments, "--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
+def test_what_is_only_for_sampling(capsys, model: Path, source: Path) -> None:
+    options = ("--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
+    messages = complaints(capsys, "--model", model, "--input", source, *options)
     assert len(messages) == 5  # how many there are, and each
-    for option in ("--temperature", "--top-k", "--top-p", "--seed"):
+    for option in options[::2]:
         assert sum(f"{option} has an effect only with --sample" in message for message in messages) == 1
-    (message,) = complaints(capsys, *arguments, "--sample", "--beam-size", "3")
-    assert "--beam-size has no effect with --sample" in message
-    (message,) = complaints(capsys, *arguments, "--sample", "--coverage-penalty", "0.1")
-    assert "--coverage-penalty has no effect with --sample" in message
 
 
 def test_scores_follow_a_tab(model: Path, source: Path) -> None:
