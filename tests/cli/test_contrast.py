@@ -62,13 +62,10 @@ def test_two_scores_a_line_and_how_often_the_first_is_higher(
     assert 0 <= least < better / 5 < most <= 1
 
 
-def test_mistakes(trained: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def complaint(*options: str) -> str:
-        assert main(["--model", str(trained), "--source", "src", "--target", "right", *options]) == 2
-        return capsys.readouterr().err
-
-    assert "alignments do not go with --contrast" in complaint("--contrast", "wrong", "--alignments", "links")
-    assert "--output wrong: would overwrite --contrast wrong" in complaint("--contrast", "wrong", "--output", "wrong")
-    assert "-: standard input is not read here" in complaint("--contrast", "-")
-    (files / "wrong").write_text("one\n", encoding="utf-8")
-    assert "src has 5 lines, but wrong has 1" in complaint("--contrast", "wrong")
+@pytest.mark.usefixtures("files")
+def test_mistakes(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    contrast = ("--contrast", "wrong", "--alignments", "links", "--output", "wrong")
+    assert main(["--model", str(trained), "--source", "src", "--target", "right", *contrast]) == 2
+    told = capsys.readouterr().err
+    assert "alignments do not go with --contrast" in told
+    assert "--output wrong: would overwrite --contrast wrong" in told

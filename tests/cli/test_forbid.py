@@ -30,19 +30,10 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
 
     words = folder / "words"
     words.write_text("green field\n")
-    (folder / "constraints").write_text("green field\n\n\nball\tgreen field\n")
     forbid = ("--forbid", str(words))
-    assert complaints(*forbid, "--constraints", str(folder / "constraints")) == [
-        "'green field', required by the constraints of line 1, has the forbidden 'green field'; leave one out",
-        "'green field', required by the constraints of line 4, has the forbidden 'green field'; leave one out",
-    ]
     assert complaints(*forbid, "--glossary", str(folder / "terms")) == [
         "'green field', required by the glossary, has the forbidden 'green field'; leave one out"
     ]
     assert complaints("--forbid", f"{words}x") == [f"--forbid: {words}x: no such file; nearest: {words}"]
     words.write_text("\n \n")
     assert complaints(*forbid) == [f"--forbid {words}: the file is empty"]
-    words.write_text(f"green\n{'x' * 101}\n")
-    (line,) = complaints(*forbid)
-    assert line.startswith("--forbid is 'xxx")
-    assert "at most 100" in line

@@ -65,9 +65,6 @@ def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str])
 
     terms = folder / "terms"
     assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary"]
-    assert complaints("--glossary", f"{terms}x") == [f"{terms}x: no such file; nearest: {terms}"]
-    (line,) = complaints("--glossary", str(terms), "--output", str(terms))
-    assert line == f"--output {terms}: would overwrite --glossary {terms}; give another name"
     terms.write_text("dog\n")
     assert complaints("--glossary", str(terms)) == [
         f"{terms}, line 1: 1 column; expected a term, a tab, and its translation"

@@ -5,37 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import average, evaluate, score, serve, shortlist, train, translate
+from nmt.cli import evaluate, serve, shortlist, train, translate
 
 MAINS: dict[str, Callable[[list[str]], int]] = {
     "nmt-train": train.main,
     "nmt-translate": translate.main,
     "nmt-eval": evaluate.main,
-    "nmt-score": score.main,
     "nmt-serve": serve.main,
     "nmt-shortlist": shortlist.main,
-    "nmt-average": average.main,
 }
 TEXT = "corpus/text.enn: no such file; nearest: corpus/text.en"
 MODEL = "runs/my_first_modell: no such model file or run folder; nearest: runs/my_first_model"
 FOLDER = "copus/text.en: no such file; there is no folder copus; nearest: corpus"
 COMMANDS = [
     ("nmt-translate --model runs/my_first_modell --input corpus/text.en", MODEL),
-    ("nmt-translate --input corpus/text.enn", TEXT),
     ("nmt-translate --input copus/text.en", FOLDER),
     ("nmt-translate --input corpus/text.enn --format html", TEXT),
-    ("nmt-translate --input corpus/text.en --glossary corpus/text.enn", TEXT),
     ("nmt-translate --input corpus/text.en --prefix corpus/text.enn", TEXT),
-    ("nmt-translate --input corpus/text.en --constraints corpus/text.enn", TEXT),
-    ("nmt-translate --input corpus/text.en --replace-unknown --dictionary corpus/text.enn", TEXT),
     ("nmt-translate --input corpus/text.en --shortlist corpus/text.enn", f"--shortlist {TEXT}; make one with"),
-    ("nmt-eval --hypotheses corpus/text.enn --reference corpus/text.en", TEXT),
     ("nmt-eval --hypotheses corpus/text.en --reference corpus/text.enn", TEXT),
-    ("nmt-score --model runs/my_first_modell --source corpus/text.en --target corpus/text.en", MODEL),
-    ("nmt-serve --model runs/my_first_modell", MODEL),
     ("nmt-serve --model en-de=runs/my_first_modell --api-keys corpus/text.enn", TEXT),
     ("nmt-shortlist --source corpus/text.enn --target corpus/text.en --output out", TEXT),
-    ("nmt-average --model runs/my_first_modell --model runs/my_first_modell --output out", MODEL),
     ("nmt-train --config TINY --output run --init-from runs/my_first_modell", MODEL),
 ]
 

@@ -75,23 +75,6 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
         f"  - {dictionary}, line 2: 'Katze'; expected a word, a tab, and its translation",
     ]
     assert told[2].startswith(f"  - {dictionary}, line 3: 'Maus\\tmouse\\t2'; expected a word, a tab")
-    (message,) = refused(
-        capsys, translate.main, *arguments, "--dictionary", source, "--replace-unknown", "--output", source
-    )[-1:]
-    assert "would overwrite" in message
     dictionary.write_text("Hund\tdog\n", encoding="utf-8")
     (message,) = refused(capsys, translate.main, *arguments, "--dictionary", dictionary)
     assert message == "nmt-translate: error: --dictionary has an effect only with --replace-unknown"
-    messages = refused(
-        capsys,
-        evaluate.main,
-        "--hypotheses",
-        source,
-        "--reference",
-        source,
-        "--replace-unknown",
-        "--dictionary",
-        source,
-    )
-    assert "  - --replace-unknown has an effect only with --model" in messages
-    assert "  - --dictionary has an effect only with --model" in messages

@@ -123,17 +123,9 @@ def test_the_step_whose_attention_is_shown() -> None:
     ("arguments", "expected"),
     [
         ("--training-text train", "--training-text has an effect only with --report"),
-        ("--source src", "--source has an effect only with --model or --report"),
         ("--report -", "--report -: standard output has the scores; give a file"),
-        ("--report ref", "--report ref: would overwrite --reference ref; give another name"),
         ("--report train --training-text train", "--report train: would overwrite --training-text train"),
-        ("--report nowhere/page.html", "--report nowhere/page.html: there is no folder nowhere"),
-        ("--report page.html --training-text none", "none: no such file"),
         ("--report page.html --training-text empty", "--training-text empty: the file is empty"),
-        (
-            "--report page.html --source src --alignment-step next",
-            "--alignment-step has an effect only with --model",
-        ),
     ],
 )
 def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:

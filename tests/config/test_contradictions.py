@@ -73,11 +73,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {source_model: s, target_model: t}", "subwords.joint", "true contradicts source_model and target"),
         ("subwords: {model: m, joint: false}", "subwords.joint", "false contradicts model; set true"),
         ("subwords: {model: m, type: unigram}", "subwords.type", "'unigram' has no effect"),
-        ("subwords: {model: m, size: 300}", "subwords.size", "300 has no effect"),
         ("subwords: {model: m, lowercase: true}", "subwords.lowercase", "true has no effect"),
-        ("subwords: {model: m, normalization: nfkc}", "subwords.normalization", "'nfkc' has no effect"),
-        ("subwords: {model: m, character_coverage: 0.99}", "subwords.character_coverage", "0.99 has no effect"),
-        ("subwords: {model: m, byte_fallback: true}", "subwords.byte_fallback", "true has no effect"),
         # vocabularies
         (
             "subwords: {target_vocabulary: s, joint: false}",

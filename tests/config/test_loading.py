@@ -39,12 +39,8 @@ SIDES = "source_language: a\n  target_language: b\n  valid: {source: a, target: 
             "training.optimizer.rho: unknown key here; it goes with name: adadelta",
         ),
         # what other toolkits call a key, and what is an option
-        ("training: {max_epochs: 2, optimizer: {lr: 3}}", "optimizer.lr: unknown key; nearest: learning_rate"),
         ("model: {attention: {type: dot}}", "model.attention.type: unknown key; nearest: score"),
-        ("decoding: {max_output_length: 9}", "unknown key; nearest: max_length_extra"),
-        ("decoding: {alpha: 1}", "decoding.alpha: unknown key; nearest: length_penalty"),
         ("epochs: 3", "my.yaml, line 1: epochs: unknown key; nearest: training.max_epochs"),
-        ("decoding: {num_beams: 3}", "decoding.num_beams: unknown key; nearest: beam_size"),
         (
             "model: {RNN-size: 3}",
             "RNN-size: unknown key; nearest: model.encoder.hidden_size, or model.decoder.hidden_size",
@@ -53,22 +49,18 @@ SIDES = "source_language: a\n  target_language: b\n  valid: {source: a, target: 
         ("model: {use_cuda: true}", "use_cuda: unknown key; it is the option --device of nmt-train"),
         # wrong types
         ("seed: '42'", "line 1: seed: given '42'; allowed: a whole number, at least 0"),
-        ("seed: 4.0", "seed: given 4.0; allowed: a whole number"),
         ("seed: true", "seed: given true; allowed: a whole number"),
         ("decoding: {max_length_ratio: 1e999}", "decoding.max_length_ratio: given inf; allowed: a number, at least 0"),
         ("subwords: {joint: yes}", "subwords.joint: given 'yes'; allowed: true or false"),
         ("subwords: {model: 7}", "subwords.model: given 7; allowed: a path, or null"),
         ("model:", "model: given null; allowed: a section with keys such as embedding_size"),
-        ("model: [3]", "model: given a list of 1; allowed: a section with keys such as embedding_size"),
         ("name: {a: 1}", "name: given a section with the keys a; allowed: text of letters"),
         ("name: a b", "name: given 'a b'; allowed: text of letters, digits,"),
         ("model: {decoder: {cell: 3}}", "model.decoder.cell: given 3; allowed: gru, lstm"),
         # out of range
         ("model: {embedding_size: 0}", "model.embedding_size: given 0; allowed: a whole number, at least 1"),
         ("model: {encoder: {dropout: 1}}", "encoder.dropout: given 1; allowed: a number, at least 0 and less than 1"),
-        ("training: {minimum_risk: {size: 1}}", "minimum_risk.size: given 1; allowed: a whole number, at least 2"),
         ("training: {minimum_risk: {alpha: 0}}", "minimum_risk.alpha: given 0; allowed: a number, more than 0"),
-        ("training: {minimum_risk: {metric: ter}}", "minimum_risk.metric: given 'ter'; allowed: bleu, chrf"),
         ("training: {max_epochs: 2, average_best: 1}", "training.average_best: given 1; allowed: 0, or a whole number"),
         # choices
         (

@@ -53,14 +53,6 @@ def test_a_pair_longer_than_the_batch_is_alone() -> None:
     assert sorted(sorted(rows) for rows in as_lists(plan)) == [[0, 2], [1], [3]]
 
 
-def test_one_batch_may_hold_everything_and_a_corpus_may_be_one_pair() -> None:
-    one = np.array([3])
-    for batch_by in ("sentences", "tokens"):
-        assert as_lists(plan_batches(one, one, batch_size=1, batch_by=batch_by, seed=0, epoch=0)) == [[0]]
-        (rows,) = plan_batches(*lengths(11), batch_size=10_000, batch_by=batch_by, seed=0, epoch=0)
-        assert sorted(rows) == list(range(11))
-
-
 @pytest.mark.parametrize("batch_by", ["sentences", "tokens"])
 def test_the_plan_is_a_pure_function_of_seed_and_epoch(batch_by: str) -> None:
     def plan(seed: int, epoch: int) -> list[list[int]]:
@@ -77,13 +69,6 @@ def test_the_plan_is_a_pure_function_of_seed_and_epoch(batch_by: str) -> None:
     np.random.seed(1)
     plan(1, 2)
     assert np.random.get_state()[1].tolist() == state  # global random numbers are neither read nor drawn
-
-
-def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
-    same = np.full(100, 6)
-    plans = [plan_batches(same, same, batch_size=10, batch_by="sentences", seed=1, epoch=epoch) for epoch in (1, 2)]
-    first, second = ({tuple(sorted(rows.tolist())) for rows in plan} for plan in plans)
-    assert not first & second
 
 
 @pytest.mark.parametrize(
