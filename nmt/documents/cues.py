@@ -13,7 +13,7 @@ It knows rows and times; it knows no sentences, and nothing of tags.
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.data.corpus import excerpt
 from nmt.errors import UserError, refuse_lines
@@ -70,8 +70,6 @@ def _timed(text: str, name: str, form: _Timed) -> list[Cue]:
 
     A row with times begins a text anywhere. A number above it is none, nor is, in WebVTT, what begins a block there.
     """
-    if not text.strip("\ufeff").strip():
-        return []
     rows = [*_ROW.finditer(text)]
     bares = [row[0].strip("\ufeff\r\n") for row in rows]
     if form.first and not form.first.fullmatch(bares[0]):
@@ -122,7 +120,8 @@ of_subrip, of_sbv, of_webvtt = (partial(_timed, form=form) for form in (_SUBRIP,
 
 def of_ass(text: str, name: str) -> Iterator[Cue]:
     """The events of (Advanced) SubStation Alpha; comments and drawings are no text."""
-    _check_kind(_ASS_EVENTS, text, f"{name}: has no [Events]; is this ASS or SSA?")
+    if not _ASS_EVENTS.search(text):
+        raise UserError(f"{name}: has no [Events]; is this ASS or SSA?")
     fields = _ASS_FIELDS
     for row in _ROW.finditer(text):
         kind, _, content = row[0].partition(":")
@@ -142,7 +141,8 @@ def of_ass(text: str, name: str) -> Iterator[Cue]:
 
 def of_ttml(text: str, name: str) -> Iterator[Cue]:
     """The paragraphs of Timed Text (TTML, DFXP)."""
-    _check_kind(_TTML_ROOT, text, f"{name}: has no element <tt>; is this TTML?")
+    if not _TTML_ROOT.search(text):
+        raise UserError(f"{name}: has no element <tt>; is this TTML?")
     place = 0  # where the next paragraph may begin
     for tag in _TTML_START.finditer(text):
         if tag.start() < place or tag[0].endswith("/>"):
@@ -160,7 +160,7 @@ def of_ttml(text: str, name: str) -> Iterator[Cue]:
 
 def _ttml_seconds(value: str) -> float:
     """The seconds of a clock time or an offset; frames are taken for a 25th, ticks for a ten millionth; else 0."""
-    match = _TTML_TIME.fullmatch(value.strip())
+    match = _TTML_TIME.fullmatch(value)
     if match is None:
         return 0.0
     if match[4]:
@@ -168,15 +168,10 @@ def _ttml_seconds(value: str) -> float:
     return 3600 * int(match[1]) + 60 * int(match[2]) + float(match[3])
 
 
-def _check_kind(pattern: re.Pattern[str], text: str, message: str) -> None:
-    if text.strip("\ufeff").strip() and not pattern.search(text):
-        raise UserError(message)
-
-
-def _seconds(groups: Sequence[str | None]) -> Seconds:
+def _seconds(groups: Sequence[Any]) -> Seconds:
     """The seconds of two stamps, from their hours, minutes, seconds and digits behind the point: the first groups."""
     start, stop = (
-        3600 * int(hours or 0) + 60 * int(minutes or 0) + float(f"{seconds}.{digits}")
+        3600 * int(hours or 0) + 60 * int(minutes) + float(f"{seconds}.{digits}")
         for hours, minutes, seconds, digits in (groups[:4], groups[4:8])
     )
     return start, stop

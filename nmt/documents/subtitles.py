@@ -95,20 +95,18 @@ class Subtitles:
     def __init__(self, text: str, *, name: str, form: str = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""
         self._form = FORMS[form]
-        self._is_old = "\r" in text and "\n" not in text  # its lines end as those of old Macs did
-        text = text.replace("\r", "\n") if self._is_old else text
         self._runs: list[str | list[Part]] = []  # what is between texts, and texts by what is said
         self._sentences: list[list[Piece]] = []
         sentences: list[list[Piece]] = []
         is_over = True  # the last of them
         last_place: list[str] = []  # where on the screen it stands, and who speaks
         spoken_until, written = 0.0, 0
-        for start, stop, times, settings in self._form.cues(text, name):
+        found = self._form.cues(text, name) if text.strip("\ufeff").strip() else ()
+        for start, stop, times, settings in found:
             is_over = is_over or times[0] - spoken_until > LONGEST_GAP
             spoken_until = max(spoken_until, times[1])
             utterances = _utterances(text[start:stop].replace(self._form.line_break, "\n"), self._form)
             several = len(utterances) > 1
-            voices: list[str] = []
             parts: list[Part] = []
             self._runs += [text[written:start], parts]
             written = stop
@@ -116,8 +114,7 @@ class Subtitles:
                 whole = "".join(utterance)
                 piece = piece_of(whole, self._form.notation)
                 spoken = _spoken(whole, self._form)
-                voices = [voice.strip() for voice in _VOICE.findall(whole)] or voices
-                place = [settings, *_PLACE.findall(utterances[0][0]), *voices]
+                place = [settings, *_PLACE.findall(utterances[0][0]), *map(str.strip, _VOICE.findall(whole))]
                 is_apart = several or spoken.startswith(_APART) or _LABEL.match(spoken) is not None
                 if piece is None:
                     parts.append(whole)
@@ -150,8 +147,7 @@ class Subtitles:
                     parts[number] = (parts[number - 1][0], [])
             cuts += parts
         left = iter(cuts)
-        written = "".join(run if isinstance(run, str) else self._run(run, left) for run in self._runs)
-        return written.replace("\n", "\r") if self._is_old else written
+        return "".join(run if isinstance(run, str) else self._run(run, left) for run in self._runs)
 
     def _run(self, parts: Sequence[Part], cuts: Iterator[Cut]) -> str:
         """A run with its translations; rows that are blank without one, and would end the cue, are left out."""

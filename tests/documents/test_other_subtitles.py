@@ -45,6 +45,7 @@ def test_a_file(form: str, lines: list[str]) -> None:
         ("Format: Name, Fontname\n[Events]\nDialogue: Marked=0,0:00:01.00,0:00:02.00,A,,0,0,0,,One\n", ["One"]),
         (f"{ASS}Dialogue: 1 s,2 s,A,One\nDialogue: 0:00:01.00\n", ["One"]),  # not as in the format
         ("[Script Info]\n[Events]\n", []),
+        ("\ufeff\n", []),
     ],
 )
 def test_events_of_ass(text: str, lines: list[str]) -> None:
@@ -58,11 +59,12 @@ def test_events_of_ass(text: str, lines: list[str]) -> None:
     ("paragraphs", "lines"),
     [
         ('<p begin="1s" end="2s">One</p><p begin="8s" end="9s">two</p>', ["One", "two"]),  # after a pause
+        ('<p begin="1s" end="4s">One</p><p begin="8s" end="9s">two</p>', ["One two"]),
         ('<p begin="1s" dur="6s">One</p><p begin="8s" end="9s">two</p>', ["One two"]),
         ('<p begin="1s" end="2s" region="a">One</p><p begin="2s" end="3s" region="b">two</p>', ["One", "two"]),
         ('<tt:p begin="00:00:01:12" end="25000000t">a &lt;<tt:br/>b</tt:p>', ["a < b"]),
         ('<p begin="1 s">a</p>', ["a"]),  # not as in the standard
-        ("<pre>no</pre><p/><p>a", []),
+        ("<pre>no</pre><p /><p>a", []),
     ],
 )
 def test_paragraphs_of_ttml(paragraphs: str, lines: list[str]) -> None:

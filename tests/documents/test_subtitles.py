@@ -36,6 +36,7 @@ def read(*texts: str) -> Subtitles:
         (["a\nb"], ["a b"]),
         (["- Are you?\n- No, I", "am not."], ["Are you?", "No, I", "am not."]),  # two speakers
         (["I", "- You"], ["I", "You"]),
+        (["I think", "that he\n- is"], ["I think", "that he", "is"]),
         (["<i>I am</i>", "<i>old.</i>"], ["I am old."]),
         (["a <b>b</b> c."], ["a b c."]),
         (["♪ la la ♪", "He"], ["la la", "He"]),
