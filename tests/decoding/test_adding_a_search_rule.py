@@ -1,6 +1,6 @@
 """Adding a search rule: a class in search/rules.py with its line in `rules_of` there, and a key in the schema.
 
-What a program and nmt-translate can ask for comes with the key. `search/test_loop.py` shows that all searches obey.
+What a program and nmt-translate can ask for comes with the key. That all searches obey is shown in `test_forbidden.py`.
 """
 
 import inspect
@@ -10,11 +10,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.decoding.search.test_loop import NotTwiceInARow
+from nmt.decoding.search.choices import NEVER
+from nmt.decoding.search.hypotheses import Array
+from nmt.decoding.search.rules import Rule
 from tests.random_model import save_random_model, text
 from tests.test_layers import PACKAGE
+
+
+class NotTwiceInARow(Rule):
+    """No token right after itself."""
+
+    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
+        np.put_along_axis(log_probabilities, written[:, -1:], NEVER, axis=1)
+
 
 ADDITIONS = {  # file: (the line before which they stand, what is added)
     "decoding/search/rules.py": [

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.decoding.engines import coverage_penalty
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import beam_search
@@ -166,13 +165,3 @@ def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> Non
     assert -1e-6 < penalized.score - plain.score < 0
     parts = [next(translate(cut, [part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
     assert next(translate(cut, [line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
-
-
-def test_a_model_without_attention_is_refused(vocabularies, text) -> None:
-    model = network(vocabularies.source.size, score="none")
-    with pytest.raises(UserError, match="`coverage_penalty` needs attention, and the model has no attention"):
-        translate(Translator([model], vocabularies), text, coverage_penalty=0.1)
-    configured = Translator([model], vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
-    with pytest.raises(UserError, match="`coverage_penalty` needs attention"):
-        configured.translate(text)
-    assert len(list(translate(configured, text, coverage_penalty=0.0))) == len(text)

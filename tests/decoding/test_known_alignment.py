@@ -8,7 +8,6 @@ from nmt.decoding import translator as translator_module
 from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
-from nmt.models.decoders import DECODERS as TYPES
 from tests.known_model import DECODERS, save_known_model
 from tests.translating import translate
 
@@ -23,10 +22,6 @@ def translator(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(translator_module, "WORTH_EXPORTING", 1)
     save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
     return Translator.load(tmp_path / "model")
-
-
-def test_every_type_of_decoder_is_here() -> None:
-    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
 
 
 def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:

@@ -195,7 +195,14 @@ def test_one_text_is_not_a_list_of_letters(vocabularies, texts: dict[str, Any], 
 def test_all_problems_are_told_at_once(vocabularies) -> None:
     size = vocabularies.source.size
     translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
-    options = TranslationOptions(coverage_penalty=0.1, replace_unknown={}, alignments=True, diversity=0.5)
+    translator.decoding = DecodingConfig(coverage_penalty=0.1)
+    options = TranslationOptions(replace_unknown={}, alignments=True, diversity=0.5)
+    lacking = "the model has no attention (model.attention.score: none)"
     with pytest.raises(UserError) as caught:
         translator.translate(TEXT, options)
-    assert len(caught.value.messages) == 4
+    assert caught.value.messages == (
+        "`diversity` has an effect only on n-best lists: ask for `n_best` of at least 2",
+        f"`coverage_penalty` needs attention, and {lacking}; set it to 0",
+        f"`replace_unknown` needs attention, to know the source word of each, and {lacking}",
+        f"there are no alignments: {lacking} to read them from",
+    )

@@ -1,6 +1,5 @@
 """What a model does not see, and what stands in its translation all the same, whatever it writes."""
 
-import json
 import time
 from dataclasses import replace
 from functools import partial
@@ -417,17 +416,3 @@ def test_a_long_line_is_cut_and_keeps_all(translator: Translator) -> None:
     (text,) = texts(short, line)
     found = [word for word in text.split() if word.startswith("{x")]
     assert sorted(found) == sorted(f"{{x{number}}}" for number in range(20))
-
-
-def test_a_configuration(tmp_path: Path) -> None:
-    from nmt.config.loading import parse_config
-    from tests.fuzz.samples import configuration
-
-    settings_of = configuration()
-    settings_of["decoding"] = {"protect": ["numbers", "ART-\\d+"]}
-    assert parse_config(json.dumps(settings_of)).decoding.protect == ["numbers", "ART-\\d+"]
-    settings_of["decoding"] = {"protect": ["numbers", "("]}
-    with pytest.raises(
-        UserError, match=r"decoding.protect: '\(' is none of placeholders, .*, and no regular expression"
-    ):
-        parse_config(json.dumps(settings_of))

@@ -180,12 +180,6 @@ def test_a_prefix_does_not_go_with_several_sentences(drawn) -> None:
         drawn.translate([LINE], prefixes=["Two"], split_sentences=True)
 
 
-def test_the_line_contains_its_constraints(drawn) -> None:
-    phrases = "red ball\tcold water"
-    ((best, *_),) = translate(drawn, [LINE], constraints=[phrases], split_sentences=True, beam_size=8)
-    assert all(f" {phrase}" in f" {best.text}" for phrase in phrases.split("\t"))
-
-
 def test_a_constraint_that_stands_in_a_sentence_belongs_to_it(drawn) -> None:
     """Such as a name; any other to the first sentence."""
     phrases = "red ball\tdog\tbench\tthe boy\ttwo men"

@@ -45,6 +45,7 @@ def read(*texts: str) -> Subtitles:
         ([r"{\an8}a sign", "he"], ["a sign", "he"]),  # at another place on the screen
         (["[noise]", "he"], ["noise", "he"]),
         (["[door slams] Come in.", "He\n[a door\nslams] and"], ["door slams", "Come in.", "He", "[a door slams] and"]),
+        (["I do\nANN: No."], ["I do", "No."]),
         (["ANN: I think", "DR. O'NEIL #2: No,\nI"], ["I think", "No, I"]),  # two speakers
         (["- ANN: I do\n- [laughs] So.", "NASA: two"], ["I do", "laughs", "So.", "two"]),
         (["At 10:15: we", "Ann: we go"], ["At 10:15: we Ann: we go"]),

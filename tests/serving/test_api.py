@@ -98,14 +98,6 @@ def test_lines_stay_lines(client: Client, start: Served) -> None:
     assert start.models.batches == [["one", "", "two", "six"]]
 
 
-def test_a_form(client: Client) -> None:
-    fields = {"q": "naïve 日本", "source": "en", "target": "de", "format": "text", "alternatives": "1", "api_key": ""}
-    assert client.post("/translate", form=fields).json() == {
-        "translatedText": "evïan 本日",
-        "alternatives": ["evïan 本日!"],
-    }
-
-
 def test_fields_in_the_address(client: Client) -> None:
     """As some clients of LibreTranslate send them: deep-translator all of them, others the key."""
     path = "/translate?q=na%C3%AFve%20one&source=en&target=de"
@@ -565,6 +557,5 @@ def _until(condition: Callable[[], bool]) -> None:
 
 def test_codes_may_be_in_upper_case(client: Client) -> None:
     """As clients of DeepL write them; the answer has the server's own."""
-    assert ask(client, source="EN", target="De") == {"translatedText": "eno owt"}
     answer = {"translatedText": "eno owt", "detectedLanguage": {"confidence": 0, "language": "de"}}
     assert ask(client, source="Auto", target="EN") == answer

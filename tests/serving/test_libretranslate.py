@@ -90,8 +90,6 @@ def test_detect(client: Serving) -> None:
 
 def test_health_languages_settings_and_spec(client: Serving) -> None:
     assert client.get("/health").json() == {"status": "ok"}
-    languages = client.get("/languages").json()
-    assert languages[0] == {"code": "en", "name": "English", "targets": ["es"]}
     settings = client.get("/frontend/settings").json()
     assert settings["filesTranslation"] is True
     assert {".txt", ".html", ".srt"} <= set(settings["supportedFilesFormat"])
@@ -116,10 +114,6 @@ def test_all_kinds_of_bodies(client: Serving, kind: str) -> None:
 
 def test_keys(serve: Callable[..., Serving]) -> None:
     client = serve(keys=["right"])
-    assert error(client.post("/translate", HELLO), 400).startswith(
-        "Please contact the server operator to get an API key"
-    )
-    assert error(client.post("/translate", {**HELLO, "api_key": "x"}), 403) == "Invalid API key"
     assert client.post("/detect", {"q": "en", "api_key": "right"}).status == 200
     assert upload(client, "a.txt", b"a", api_key="right").status == 200
     assert upload(client, "a.txt", b"a").status == 400

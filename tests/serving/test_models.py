@@ -2,11 +2,9 @@
 
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.protect import SlowPattern
@@ -69,15 +67,6 @@ def test_a_translation_that_nobody_wants_any_more(translator: Translator) -> Non
     with pytest.raises(CancelledError):
         served.translate(["a dog runs"], served.kind(PAIR), unwanted=lambda: next(asked))
     assert next(asked, None) is None
-
-
-def test_a_model_that_computes_nan(tmp_path: Path) -> None:
-    broken = Translator.load(save_random_model(tmp_path / "model.safetensors"))
-    with torch.no_grad():
-        next(broken.models[0].parameters()).fill_(float("nan"))
-    served = served_by(broken)
-    with pytest.raises(UserError, match="weights are not finite"):
-        served.translate(["a dog"], served.kind(PAIR))
 
 
 def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,14 +192,6 @@ def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
     assert search.selections == [[[0], [2]]]
 
 
-def test_finished_sentences_leave_and_the_search_ends_with_the_last() -> None:
-    chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
-    short = table({BEGIN: {A: 1.0}})
-    search = Search(np.stack([short, chain]))
-    search(2)
-    assert search.rows == [2, 4, 2, 2]  # one row a sentence at first, then two; `short` ends at the second step
-
-
 @pytest.mark.parametrize("length_penalty", PENALTIES)
 def test_a_hypothesis_that_can_no_longer_win_ends_the_search(length_penalty: LengthPenalty) -> None:
     # </s> has 0.99 at once; anything that starts with A has at most 0.01 and runs on with </s> at 0.001
@@ -242,13 +234,6 @@ def test_nan_is_an_error(sentences: int) -> None:
             max_lengths=np.array([5] * sentences),
             n_best=1,
         )
-
-
-def test_nan_of_one_sentence_is_an_error() -> None:
-    values = np.zeros((2, 7))
-    values[1, A] = float("nan")
-    with pytest.raises(RuntimeError, match=r"token 4 .*NaN"):
-        best_continuations(np.zeros((2, 1)), Scores(values), 2, 3)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)

@@ -11,16 +11,12 @@ import pytest
 from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.beam import Beam
 from nmt.decoding.search.choices import NEVER, Choice, Continuations, split, taken
-from nmt.decoding.search.constrained import Banks
-from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Array, Hypothesis, Scores
+from nmt.decoding.search.hypotheses import Array, Scores
 from nmt.decoding.search.loop import Lanes, Policy, is_done, search
-from nmt.decoding.search.phrases import Phrases
-from nmt.decoding.search.rules import Rule
-from nmt.decoding.search.sampling import Draws, keys
+from nmt.decoding.search.sampling import Draws
 from nmt.symbols import BEGIN, END
 from tests.decoding.search.test_beam import A, table
-from tests.decoding.tables import Rows, beam_search, key_for, random_tables, table_step
+from tests.decoding.tables import Rows, key_for, random_tables, table_step
 from tests.test_layers import PACKAGE, imports, sources
 
 PENALTIES = [1.0, 2.0, 3.0, 4.0]  # "average"; a lane has 2 tokens of at most 4
@@ -130,46 +126,6 @@ def named_in(names: set[str]) -> set[str]:
     }
 
 
-class NotTwiceInARow(Rule):
-    """No token right after itself."""
-
-    def forbid(self, log_probabilities: Array, written: Array, sentences: Array) -> None:
-        np.put_along_axis(log_probabilities, written[:, -1:], NEVER, axis=1)
-
-
-def repeats(results: list[list[Hypothesis]]) -> bool:
-    return any(
-        one == other for best in results for hypothesis in best for one, other in itertools.pairwise(hypothesis.tokens)
-    )
-
-
-def test_adding_a_search_rule() -> None:
-    """A class in rules.py is all it takes: every search obeys it, and no other file of the search names a rule."""
-    tables, limits = random_tables(3, 6, seed=4, spread=1.0), np.array([7, 8, 9])
-    tables[:, 4, 4] += 3.0  # what the model would like
-    tables[:, 5, 5] += 3.0
-    phrases = Phrases([[[4, 5]], [], [[5]]], [[False], [], [False]], np.zeros(6, dtype=bool))
-    drawn = keys(1, [(0,), (1,), (2,)], samples=4, steps=9)
-    step, start = table_step(tables), Rows(np.arange(3))
-    for rules in ((), (NotTwiceInARow(),)):
-        options = {"length_penalty": "average", "n_best": 2, "rules": rules}
-        for results in (
-            beam_search(step, start, beam_size=3, max_lengths=limits, **options),
-            beam_search(step, Rows(np.arange(1)), beam_size=3, max_lengths=limits[:1], **options),
-            *(
-                search(step, start, policy, max_lengths=limits, **options)
-                for policy in (
-                    Banks(phrases, beam_size=3, max_lengths=limits, closed=np.full_like(limits, -1)),
-                    Groups(2, 2, 0.1),
-                    Draws(drawn, SamplingConfig()),
-                )
-            ),
-        ):
-            assert all(results)
-            assert repeats(results) == (not rules)
-    assert named_in({"MinimumLength", "NoUnknown", "NoRepeatedNgrams", "ForcedPrefix"}) == {"rules.py"}
-
-
 class Dictated(Policy):
     """Writes the translations it is told, (sentences, longest), whatever the model says of them."""
 
@@ -215,3 +171,4 @@ def test_adding_a_search_policy() -> None:
         assert math.isclose(hypothesis.score, total / (len(told) + 1))
     for policy, file in (("Beam", "beam.py"), ("Groups", "diverse.py"), ("Draws", "sampling.py")):
         assert named_in({policy}) == {file}
+    assert named_in({"MinimumLength", "NoUnknown", "NoRepeatedNgrams", "ForcedPrefix"}) == {"rules.py"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig, SubwordsConfig
+from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords
@@ -19,9 +19,7 @@ from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import pieces as pieces_of
 from nmt.decoding.text.unknown_words import replacements
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from nmt.models.decoder import Outputs
-from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import TEXT, CopyModel, words_of_tokens
 from tests.translating import translate
@@ -278,27 +276,6 @@ def test_words_are_replaced_and_aligned_from_one_forced_pass(models: dict[str, S
 
 
 # -------------------------------------------------------------------------------------------------------- real networks
-
-
-def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
-    """A random network in float64 that likes to write unknown words."""
-    torch.manual_seed(2)
-    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"type": "luong", "hidden_size": 11}}
-    config = ModelConfig.model_validate({**sizes, "attention": {"score": score}})
-    model = build_model(config, source_size=pieces.size, target_size=pieces.size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-        model.output_weight[UNKNOWN] *= 6
-    return model
-
-
-def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) -> None:
-    pieces = models["bpe"]
-    translator = Translator([network(pieces, "none")], Vocabularies(pieces, pieces))
-    with pytest.raises(UserError, match=r"the model has no attention \(model.attention.score: none\)"):
-        translate(translator, [KNOWN], replace_unknown={})
-    assert len(list(translator.translate([KNOWN]))) == 1
 
 
 def test_a_text_that_would_have_something_forbidden_keeps_its_unknown_words(models: dict[str, Subwords]) -> None:

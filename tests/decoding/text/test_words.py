@@ -7,7 +7,6 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
 from nmt.data.words import UNKNOWN_MARK, PieceWords, parts_of_line, words_of_line, words_of_parts
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network, words_of_tokens
 from tests.decoding.test_translator import STRANGE
 from tests.translating import translate
@@ -119,13 +118,6 @@ def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
             assert [target for _, target in best.alignment] == expected
             linked += len(best.alignment)
     assert linked > len(LINES)
-
-
-def test_a_model_without_attention(vocabularies: Vocabularies) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
-    with pytest.raises(UserError, match="there are no alignments: the model has no attention"):
-        translator.translate(["A dog"], alignments=True)
 
 
 UNSPACED = [
