@@ -71,7 +71,7 @@ def languages_of(path: Path) -> tuple[str, str]:
     try:
         data = load_head(path).config.data
     except (KeyError, ValueError, RecursionError, OSError, UserError):
-        data = load_model(path, export=True).config.data  # which says what is wrong
+        data = load_model(path).config.data  # which says what is wrong
     return data.source_language, data.target_language
 
 

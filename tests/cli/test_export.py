@@ -116,6 +116,12 @@ BROKEN: dict[str, tuple[Change, str]] = {
         lambda path, _: flipped(path, load_graphs(path)["encoder"][-50:]),
         "x: damaged: its content is not what was written",
     ),
+    "damaged vocabulary": (
+        lambda path, _: path.write_bytes(
+            path.read_bytes().replace(load_model(path, export=True).source_subwords[:99], bytes(99))
+        ),
+        "x: damaged: its content is not what was written",
+    ),
     "missing graph": (lambda path, _: with_graphs(path, lambda graphs: graphs.pop("step")), OTHERS),
     "graph that reads": (
         lambda path, _: with_graphs(path, lambda graphs: naming_a_file(graphs, Path("secret"))),

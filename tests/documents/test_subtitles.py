@@ -91,6 +91,16 @@ def test_tags_and_dashes_stay(texts: list[str], expected: list[str]) -> None:
     assert translated(read(*texts), in_order) == cues(*expected)
 
 
+def test_tags_without_partners_stay_in_order() -> None:
+    """As of styles that go on over cues, whatever words attend to."""
+    assert translated(read("a a</i> b b <i>c."), in_reverse) == cues("C. B</i> B A <i>A")
+
+
+def test_what_needs_alignments() -> None:
+    texts = (["a b."], ["a <b>b</b> c."], ["a", "b."])
+    assert [read(*one).is_marked for one in texts] == [False, True, True]
+
+
 @pytest.mark.parametrize(
     ("texts", "translation", "links", "expected"),
     [
