@@ -106,12 +106,13 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             ],
         ),
         (
-            "--hypotheses h --beam-size 3 --device cpu --source src --output out",
+            "--hypotheses h --beam-size 3 --shortlist list --device cpu --source src --output out",
             [
                 "--hypotheses: h: no such file",
                 "--reference FILE is missing",
                 "--source has an effect only with --model or --report",
                 "--beam-size has an effect only with --model",
+                "--shortlist has an effect only with --model",
                 "--device has an effect only",
                 "--output has an effect only with --model",
             ],
