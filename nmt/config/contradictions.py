@@ -23,7 +23,6 @@ from nmt.config.schema import (
     changed,
     existing_models,
 )
-from nmt.symbols import PIECES
 
 Problems = list[Problem]
 
@@ -74,14 +73,9 @@ def _data(config: Config, problems: Problems) -> None:
     for key, pair in config.data.corpora().items():
         if pair.source == pair.target:
             problems.append(problem_at(key, f"source and target are the same file, {pair.source}"))
-        if not isinstance(pair, TrainingFiles):
-            continue
-        if (pair.source, pair.target) == (valid.source, valid.target):
+        if isinstance(pair, TrainingFiles) and (pair.source, pair.target) == (valid.source, valid.target):
             message = "these are the files of data.valid; validation needs sentences that are not trained on"
             problems.append(problem_at(key, message))
-        if pair.tag in PIECES:
-            message = f"{pair.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
-            problems.append(problem_at(f"{key}.tag", message))
     names = [files.name for files in config.data.watch]
     for index, name in enumerate(names):
         if name in names[:index]:

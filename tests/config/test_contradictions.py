@@ -57,11 +57,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "old is the name of data.watch.0, too; give each its own",
         ),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
-        (
-            TAGGED.replace("<BT>", "<s>") + training("log_every: 9"),
-            "data.train.0.tag",
-            "<s> is one of the special symbols",
-        ),
         # subword models that are given
         (
             "subwords: {model: m, source_model: s}",
