@@ -9,14 +9,11 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 """
 
 import operator
-import os
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
@@ -26,8 +23,6 @@ SIGNIFICANT: Final = 0.025
 sacreBLEU's p is one-sided. With the difference d of two systems and d* of a resample, it counts how
 often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d* > 2d alone, not d* < 0.
 """
-SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
-_USUAL_SEED: Final = "12345"
 
 
 class Interval(NamedTuple):
@@ -141,15 +136,12 @@ def compare(
     tested against the baseline by a bootstrap of so many `resamples`, at least 40. `intervals`: have them without the
     test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
-    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
-    are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
+    Raises UserError when the tokenizer is unavailable; ValueError when there are no systems, references, or sentences,
+    or line counts differ.
     """
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
         raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
-    if tested and len(systems) == 1:
-        raise ValueError("a single system cannot be tested against another")
-    seed = resampling_seed() if tested or intervals else None
     built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
@@ -173,19 +165,9 @@ def compare(
         systems=tuple(scored),
         references=tuple(references),
         source=source,
-        significance=_significance(tests, columns, samples=resamples, seed=seed) if tested else None,
+        significance=_significance(tests, columns, samples=resamples) if tested else None,
         runs=tuple(_over_seeds(runs or {}, scored)),
     )
-
-
-def resampling_seed() -> int | None:
-    """The seed in SACREBLEU_SEED, 12345 without it; None for "none". Raises UserError for anything else."""
-    text = os.environ.get(SEED, _USUAL_SEED)
-    if text.lower() == "none":
-        return None
-    if re.fullmatch("0*[1-9][0-9]{0,17}", text) is None:  # sacreBLEU takes 0 for none, though only in places
-        raise UserError(f"{SEED}={text}: allowed: a whole number, at least 1, or none for another seed every time")
-    return int(text)
 
 
 class _Precounted:
@@ -201,7 +183,7 @@ class _Precounted:
         return getattr(self._metric, name)
 
 
-def _tested(column: Mapping[str, Counted], samples: int) -> tuple[str, dict[str, Any]]:
+def _tested(column: Mapping[str, Counted], samples: int) -> tuple[Any, dict[str, Any]]:
     """The signature of a test of one metric, and what it says about each system: all have a `mean` and its `ci`, and
     all but the first a `p_value`."""
     from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
@@ -210,15 +192,14 @@ def _tested(column: Mapping[str, Counted], samples: int) -> tuple[str, dict[str,
     metric: Any = _Precounted(next(iter(column.values())).metric)
     signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
     ((title, signature),) = signatures.items()
-    return str(signature), dict(zip(column, results[title], strict=True))
+    return signature, dict(zip(column, results[title], strict=True))
 
 
 def _significance(
-    tests: Mapping[str, tuple[str, Mapping[str, Any]]],
+    tests: Mapping[str, tuple[Any, Mapping[str, Any]]],
     columns: Mapping[str, Mapping[str, Counted]],
     *,
     samples: int,
-    seed: int | None,
 ) -> Significance:
     baseline, *rivals = next(iter(columns.values()))
     p_values: dict[str, dict[str, float | None]] = {rival: {} for rival in rivals}
@@ -228,8 +209,15 @@ def _significance(
             # Where no sentence makes a difference, sacreBLEU's p would be the smallest possible one.
             equal = all(map(operator.eq, one.statistics, other.statistics)) or one.score == other.score == 0
             p_values[rival][metric] = None if equal else float(results[rival].p_value)
-    signatures = {metric: signature for metric, (signature, _) in tests.items()}
-    return Significance(baseline=baseline, samples=samples, seed=seed, signatures=signatures, p_values=p_values)
+    signatures = {metric: str(signature) for metric, (signature, _) in tests.items()}
+    seed: str = next(signature.info["seed"] for signature, _ in tests.values())
+    return Significance(
+        baseline=baseline,
+        samples=samples,
+        seed=None if seed == "none" else int(seed),
+        signatures=signatures,
+        p_values=p_values,
+    )
 
 
 def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:

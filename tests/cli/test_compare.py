@@ -213,7 +213,6 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
         ),
         ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
         ("--runs m1.safetensors m2.safetensors --reference ref", ["--runs needs --source FILE"]),
-        ("--runs old old --reference ref", ["2 systems are called old"]),
         (
             "--hypotheses old new --reference ref --resamples 39",
             ["--resamples 39: allowed: a whole number, at least 40"],
@@ -231,12 +230,10 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
             "--model a=m1 --model b=m2 --source src --reference ref --output o",
             ["--output has an effect only with one system"],
         ),
-        ("--model a=m1 --source src --reference ref --ensemble logits", ["--ensemble has an effect only with several"]),
         (
             "--model a=m1 --model b=m2 --source src --reference ref --ensemble logits",
             ["--ensemble has an effect only with several"],
         ),
-        ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],
 )
 def test_mistakes(arguments: str, messages: list[str], capsys: pytest.CaptureFixture[str]) -> None:
