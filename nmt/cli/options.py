@@ -57,9 +57,7 @@ def add_computing_options(
     group: argparse._ActionsContainer, *, precision: bool = False, shortlist: bool = False
 ) -> None:
     """Add --device, and --precision and --shortlist, which make translation faster and a little different."""
-    group.add_argument(
-        "--device", choices=DEVICES, metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)"
-    )
+    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
     if precision:
         group.add_argument(
             "--precision",

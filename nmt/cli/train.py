@@ -67,7 +67,9 @@ def parser() -> Parser:
         "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
     )
     made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
-    made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
+    made.add_argument(
+        "--device", default="auto", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)"
+    )
     made.add_argument(
         "--rank-timeout",
         type=number_within(0.1, 10_000),

@@ -296,8 +296,9 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
         *("--max-length-ratio", "-1"),
         *("--batch-tokens", "many"),
         *("--n-best", "1.5"),
+        *("--device", "gpu"),
     )
-    assert "8 problems" in messages[0]
+    assert "9 problems" in messages[0]
     text = "\n".join(messages)
     assert "nowhere: no such model file or run folder" in text
     assert "missing.txt: no such file" in text
@@ -307,6 +308,7 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "--max-length-ratio is -1; allowed: a number, at least 0" in text
     assert "--batch-tokens is 'many'; allowed: a whole number, at least 1" in text
     assert "--n-best is 1.5; allowed: a whole number, at least 1" in text
+    assert "--device gpu: unknown; choose one of auto, cpu, cuda, mps, xpu" in text
 
 
 def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, source: Path, monkeypatch) -> None:
