@@ -125,6 +125,30 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
     return output
 
 
+def refused(capsys: pytest.CaptureFixture[str], program: Callable[[list[str]], int], *options: object) -> list[str]:
+    """The messages of a command that must end with exit code 2 and no traceback."""
+    capsys.readouterr()  # which may have warnings of runs before
+    assert program([str(option) for option in options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err.splitlines()
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """What a training reported in the end; never a traceback."""
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    return errors[errors.index("nmt-train: ") :]
+
+
+def lines(name: str) -> list[str]:
+    """Those of a file, each with its end."""
+    content = Path(name).read_text(encoding="utf-8")
+    assert content.endswith("\n")
+    return content.split("\n")[:-1]
+
+
 def records(output: Path) -> list[dict[str, Any]]:
     """The measurements of a run."""
     return [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.cli import score, translate
 from nmt.evaluation import alignment_plot
+from tests.cli.conftest import lines
 from tests.known_model import save_known_model
 
 SOURCE = ["today", "she", "reads", "the", "old", "book", "."]
@@ -27,12 +28,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(f"{line}\n\n{line}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def lines(name: str) -> list[str]:
-    content = Path(name).read_text(encoding="utf-8")
-    assert content.endswith("\n")
-    return content.split("\n")[:-1]
 
 
 PROGRAMS = {

@@ -8,6 +8,7 @@ from nmt.cli import evaluate, score, translate
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from tests.cli.conftest import lines
 from tests.decoding.test_ensemble import TEXT, save
 
 BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
@@ -22,10 +23,6 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(Path("two"), seed=2, subwords=subwords, decoder="bahdanau")
     save(Path("larger"), seed=3, subwords=larger)
     Path("text").write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8")
-
-
-def lines(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").splitlines()
 
 
 def test_the_mean_is_an_option_of_all_three() -> None:

@@ -13,6 +13,7 @@ import torch
 from nmt.cli.evaluate import main
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
+from tests.cli.conftest import refused
 
 HYPOTHESES = ["The cat sat on a mat.", "Dogs don't bark, they sing.", "Yes"]
 REFERENCES = ["The cat sat on the mat.", "Dogs don't sing, they bark.", "No"]
@@ -28,15 +29,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def fails(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command that must fail; returns what it says to the user."""
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return captured.err
 
 
 # ---------------------------------------------------------------------------------------------------- scoring a file
@@ -145,10 +137,9 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
 def test_every_mistake_is_reported_at_once(
     arguments: str, messages: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = fails(arguments.split(), capsys)
-
-    assert [message for message in messages if message not in said] == []
-    assert len(said.splitlines()) == len(messages) + (len(messages) > 1)  # and a line that counts the problems
+    said = refused(capsys, main, *arguments.split())
+    assert [message for message in messages if message not in "\n".join(said)] == []
+    assert len(said) == len(messages) + (len(messages) > 1)  # and a line that counts the problems
 
 
 def test_scoring_a_file_does_not_wait_for_torch(files: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from nmt.cli import score, translate
 from nmt.models.decoders import DECODERS as TYPES
 from nmt.models.scopes import SCOPES
+from tests.cli.conftest import lines
 from tests.known_model import ATTENTIONS, DECODERS, save_known_model
 
 WORDS = (["today", "she", "reads", "the", "old", "book", "."], ["heute", "liest", "sie", "alte", "Bücher", "."])
@@ -61,7 +62,3 @@ def test_the_alignment_is_the_one_it_was_made_with(
         if split:
             for row, merged in zip(first["attention"], MERGED, strict=True):
                 assert row == pytest.approx(merged, abs=0.01)
-
-
-def lines(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]

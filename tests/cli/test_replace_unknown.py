@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import evaluate, translate
+from tests.cli.conftest import refused
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -33,13 +34,6 @@ def translated(model: Path, source: Path, *options: str | Path) -> list[str]:
     arguments = ["--model", model, "--input", source, "--output", output, "--device", "cpu", *options]
     assert translate.main([str(argument) for argument in arguments]) == 0
     return output.read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def refused(capsys: Capture, program: Callable[[list[str]], int], *options: str | Path) -> list[str]:
-    assert program([str(option) for option in options]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err.splitlines()
 
 
 def test_unknown_words_come_from_the_source_line(model: Path, source: Path) -> None:

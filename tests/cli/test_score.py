@@ -9,6 +9,7 @@ import pytest
 
 from nmt.cli.score import main
 from nmt.decoding.translator import Translator
+from tests.cli.conftest import refused
 
 SOURCES = ["the dog sees the cat .", "", "the man hears the boy .", "", "the bird likes the horse . " * 25]
 TARGETS = ["der Hund sieht den Kater .", "", "", "der Mann hört den Jungen .", "der Vogel mag den Hengst . " * 25]
@@ -30,15 +31,6 @@ def scores(model: Path, *options: str, source: str = "src", target: str = "tgt")
     content = Path("scores").read_text(encoding="utf-8")
     assert content.endswith("\n")
     return [float(line) for line in content.split("\n")[:-1]]
-
-
-def complaints(capsys: Capture, *options: str) -> list[str]:
-    """The messages of a run that must end with exit code 2 and no traceback."""
-    assert main(list(options)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return captured.err.splitlines()
 
 
 @pytest.mark.usefixtures("files")
@@ -100,11 +92,12 @@ def test_a_source_in_another_form_than_the_training_text(files: Path, trained: P
 
 @pytest.mark.usefixtures("files")
 def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
-    messages = complaints(capsys)
+    messages = refused(capsys, main)
     assert messages[0] == "nmt-score: 3 problems:"
     assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target"]
-    messages = complaints(
+    messages = refused(
         capsys,
+        main,
         *("--model", "nowhere", "--source", "missing", "--target", "tgt", "--output", "tgt", "--json", "no/folder"),
         *("--end-links", "first"),
     )

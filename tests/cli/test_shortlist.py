@@ -8,7 +8,7 @@ from nmt.cli import evaluate, shortlist, translate
 from nmt.cli.shortlist import main
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import Translator
-from tests.cli.conftest import PIECES
+from tests.cli.conftest import PIECES, refused
 
 Capture = pytest.CaptureFixture[str]
 
@@ -28,16 +28,6 @@ def made(model: Path, *options: str, output: str = "list") -> Path:
     few = ["--translations", "4", "--most-frequent", "2"]
     assert main([*arguments, "--output", output, *few, *options]) == 0
     return Path(output)
-
-
-def complaints(capsys: Capture, *options: str, program=main) -> list[str]:
-    """The messages of a run that must end with exit code 2 and no traceback."""
-    capsys.readouterr()
-    assert program(list(options)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return captured.err.splitlines()
 
 
 @pytest.mark.usefixtures("files")
@@ -80,12 +70,13 @@ def test_of_many_pairs_some_are_read(trained: Path, capsys: Capture, monkeypatch
 
 @pytest.mark.usefixtures("files")
 def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
-    messages = complaints(capsys)
+    messages = refused(capsys, main)
     assert messages[0] == "nmt-shortlist: 4 problems:"
     assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target", "--output"]
     text = "\n".join(
-        complaints(
+        refused(
             capsys,
+            main,
             *("--model", "nowhere", "--source", "train.en", "missing", "--target", "train.de", "valid.de"),
             *("--output", "train.de"),
         )
@@ -95,13 +86,13 @@ def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
     assert "missing: no such file" in text
     assert "--output train.de: would overwrite --target train.de" in text
     arguments = ("--model", str(trained), "--source", "train.en", "--target", "train.de")
-    (message,) = complaints(capsys, *arguments, "valid.de", "--output", "list")
+    (message,) = refused(capsys, main, *arguments, "valid.de", "--output", "list")
     assert "--source has 1 file and --target 2" in message
-    (message,) = complaints(capsys, *arguments[:-1], "valid.de", "--output", "list")
+    (message,) = refused(capsys, main, *arguments[:-1], "valid.de", "--output", "list")
     assert "train.en has 108 lines, but valid.de has 12" in message
-    (message,) = complaints(capsys, *arguments, "--output", "-")
+    (message,) = refused(capsys, main, *arguments, "--output", "-")
     assert "--output -: a shortlist is a file" in message
-    messages = complaints(capsys, *arguments, "--output", "list", "--most-frequent", "100", "--translations", "199")
+    messages = refused(capsys, main, *arguments, "--output", "list", "--most-frequent", "100", "--translations", "199")
     assert (
         "--translations 199: the model has only 100 target pieces; a shortlist of as many would leave none"
         in messages[1]
@@ -129,11 +120,11 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture) -> None:
     )
     for program, options in commands:
         other = ("--shortlist", str(trained / "best.safetensors"), "--output", "out")
-        (message,) = complaints(capsys, *options, *other, program=program)
+        (message,) = refused(capsys, program, *options, *other)
         assert "not a shortlist of this toolkit, but a model" in message
-        messages = complaints(capsys, *options, "--shortlist", "none", "--beam-size", "0", program=program)
+        messages = refused(capsys, program, *options, "--shortlist", "none", "--beam-size", "0")
         assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
         assert "--beam-size is 0" in "\n".join(messages)
-        (message,) = complaints(capsys, *options, "--shortlist", "list", "--output", "list", program=program)
+        (message,) = refused(capsys, program, *options, "--shortlist", "list", "--output", "list")
         assert "--output list: would overwrite --shortlist list" in message
     assert Path("list").read_bytes() == content

@@ -17,19 +17,12 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
-from tests.cli.conftest import FEW, stop_at_update
+from tests.cli.conftest import FEW, complaint, stop_at_update
 from tests.cli.test_train import scripted_losses
 from tests.end_to_end.conftest import assert_same
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-
-
-def complaint(capsys: Capture) -> str:
-    """What was reported; never a traceback."""
-    errors = capsys.readouterr().err
-    assert "Traceback" not in errors
-    return errors[errors.index("nmt-train: ") :]
 
 
 def test_memory_that_does_not_hold_validation(

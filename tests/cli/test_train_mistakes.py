@@ -8,17 +8,10 @@ import pytest
 import yaml
 
 from nmt.models.model_file import load_model
+from tests.cli.conftest import complaint
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-
-
-def complaint(capsys: Capture) -> str:
-    """What was reported; never a traceback."""
-    errors = capsys.readouterr().err
-    assert "Traceback" not in errors
-    assert "nmt-train: " in errors
-    return errors[errors.index("nmt-train: ") :]
 
 
 @pytest.fixture

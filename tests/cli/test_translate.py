@@ -25,6 +25,7 @@ from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
+from tests.cli.conftest import refused
 
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
@@ -77,16 +78,6 @@ def translated(model: Path, source: Path, *options: str) -> list[str]:
     content = output.read_bytes()
     assert content.endswith(b"\n")
     return content.decode("utf-8").split("\n")[:-1]
-
-
-def complaints(capsys: pytest.CaptureFixture[str], *options: object) -> list[str]:
-    """The messages of a run that must end with exit code 2 and no traceback."""
-    capsys.readouterr()  # which may have warnings of runs before
-    assert main([str(option) for option in options]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return captured.err.splitlines()
 
 
 def test_one_line_out_for_each_line_in(model: Path, source: Path) -> None:
@@ -143,21 +134,21 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
     assert [forced[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
 
     prefix.write_text("Two men\n", encoding="utf-8")
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", prefix)
+    (message,) = refused(capsys, main, "--model", model, "--input", source, "--prefix", prefix)
     assert f"--prefix {prefix} has 1 line and --input {source} has 7" in message
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", tmp_path / "nowhere")
+    (message,) = refused(capsys, main, "--model", model, "--input", source, "--prefix", tmp_path / "nowhere")
     assert "nowhere: no such file" in message
     output = tmp_path / "out"
     with source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        (message,) = complaints(capsys, "--model", model, "--prefix", prefix, "--output", output)
+        (message,) = refused(capsys, main, "--model", model, "--prefix", prefix, "--output", output)
     assert "there are fewer prefixes than lines of text: line 2 has none" in message
     assert not output.exists()
 
 
 def test_what_is_only_for_sampling(capsys, model: Path, source: Path) -> None:
     options = ("--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
-    messages = complaints(capsys, "--model", model, "--input", source, *options)
+    messages = refused(capsys, main, "--model", model, "--input", source, *options)
     assert len(messages) == 5  # how many there are, and each
     for option in options[::2]:
         assert sum(f"{option} has an effect only with --sample" in message for message in messages) == 1
@@ -243,7 +234,9 @@ def test_flush_translates_each_line_by_itself(model: Path, source: Path, monkeyp
 
 
 def test_flush_needs_an_output_that_is_written_line_by_line(capsys, model: Path, source: Path) -> None:
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--flush", "--output", source.with_name("out"))
+    (message,) = refused(
+        capsys, main, "--model", model, "--input", source, "--flush", "--output", source.with_name("out")
+    )
     assert "--flush has no effect with --output" in message
     assert main(["--model", str(model), "--input", str(source), "--flush", "--output", "/dev/null"]) == 0
 
@@ -286,8 +279,9 @@ def test_a_file_that_is_replaced_keeps_its_permissions(model: Path, source: Path
 
 
 def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
-    messages = complaints(
+    messages = refused(
         capsys,
+        main,
         *("--model", tmp_path / "nowhere"),
         *("--input", tmp_path / "missing.txt"),
         *("--output", tmp_path / "no" / "folder.txt"),
@@ -314,12 +308,12 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
 def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, source: Path, monkeypatch) -> None:
     source.write_bytes(b"fine\nfine too\nnot \xff fine\n")
     output = source.with_name("output.txt")
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", output)
+    (message,) = refused(capsys, main, "--model", model, "--input", source, "--output", output)
     assert "source.txt, line 3: not valid UTF-8 (byte 0xff at column 5)" in message
     assert not output.exists()
     with source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        (message,) = complaints(capsys, "--model", model, "--output", output)
+        (message,) = refused(capsys, main, "--model", model, "--output", output)
     assert "standard input, line 3: not valid UTF-8" in message
     assert not output.exists()
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
@@ -330,7 +324,7 @@ def test_gzip_on_standard_input_is_called_that(capsys, model: Path, source: Path
     assert len(translated(model, source)) == 5  # a file is unpacked
     with source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        (message,) = complaints(capsys, "--model", model)
+        (message,) = refused(capsys, main, "--model", model)
     assert "error: standard input is gzip, and only files are unpacked: give its name with --input FILE.gz" in message
 
 
@@ -338,9 +332,9 @@ def test_neither_the_input_nor_the_model_is_overwritten(capsys, model: Path, sou
     weights = model.read_bytes()
     hard_link = source.with_name("link.txt")
     os.link(source, hard_link)
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", hard_link)
+    (message,) = refused(capsys, main, "--model", model, "--input", source, "--output", hard_link)
     assert "link.txt: would overwrite --input" in message
-    (message,) = complaints(capsys, "--model", model.parent, "--input", source, "--output", model)
+    (message,) = refused(capsys, main, "--model", model.parent, "--input", source, "--output", model)
     assert "would overwrite --model" in message
     assert (source.read_bytes(), model.read_bytes()) == (HOSTILE, weights)
 
@@ -354,7 +348,7 @@ def test_no_other_file_of_the_run_is_overwritten(capsys, model: Path, source: Pa
         file.write_bytes(b"precious")
     shutil.copy(model, run / "best.safetensors")
     for file in files:
-        (message,) = complaints(capsys, "--model", run, "--input", source, "--output", file)
+        (message,) = refused(capsys, main, "--model", run, "--input", source, "--output", file)
         assert f"would overwrite a file of the model's run, {file}; give another name" in message
         assert file.read_bytes() == b"precious"
     shutil.copy(model, checkpoint := run / "checkpoints" / "update-00000008.safetensors")
@@ -386,14 +380,14 @@ def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
     assert [constrained[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
 
     arguments = ("--model", model, "--input", source, "--constraints", constraints)
-    (message,) = complaints(capsys, *arguments, "--sample")
+    (message,) = refused(capsys, main, *arguments, "--sample")
     assert "--constraints do not go with --sample" in message
-    (message,) = complaints(capsys, *arguments, "--output", constraints)
+    (message,) = refused(capsys, main, *arguments, "--output", constraints)
     assert f"--output {constraints}: would overwrite --constraints" in message
     constraints.write_text("A dog runs across the green field.\n" * 7, encoding="utf-8")
-    messages = complaints(capsys, *arguments)
+    messages = refused(capsys, main, *arguments)
     assert "is blank and has constraints" in "\n".join(messages)
     constraints.write_text("Two men\n", encoding="utf-8")
-    (message,) = complaints(capsys, *arguments)
+    (message,) = refused(capsys, main, *arguments)
     assert f"--constraints {constraints} has 1 line and --input {source} has 7" in message
     assert "a line of constraints may be empty" in message

@@ -10,6 +10,7 @@ import pytest
 from nmt.cli.translate import main
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
+from tests.cli.conftest import refused
 from tests.random_model import save_random_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
@@ -64,10 +65,8 @@ def test_a_document_with_nothing_to_translate_is_warned_of(
 
 
 def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *options: str) -> list[str]:
-    assert main(["--model", str(model), "--input", str(source), *options]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return [line.removeprefix("nmt-translate: error: ") for line in captured.err.splitlines()]
+    lines = refused(capsys, main, "--model", model, "--input", source, *options)
+    return [line.removeprefix("nmt-translate: error: ") for line in lines]
 
 
 @pytest.mark.parametrize(
