@@ -9,28 +9,31 @@ import pytest
 
 from nmt.cli.score import main
 from nmt.decoding.translator import Translator
-from tests.cli.conftest import refused
+from tests.cli.conftest import lines, refused
 
 SOURCES = ["the dog sees the cat .", "", "the man hears the boy .", "", "the bird likes the horse . " * 25]
 TARGETS = ["der Hund sieht den Kater .", "", "", "der Mann hört den Jungen .", "der Vogel mag den Hengst . " * 25]
+WRONG = ["den Hund sehen Kater Kater .", "", "mag . . den den", TARGETS[3], "den den Vogel . " * 9]
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with the files src and tgt."""
-    for name, lines in (("src", SOURCES), ("tgt", TARGETS)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    """The working folder, with the files src, tgt and wrong."""
+    for name, texts in (("src", SOURCES), ("tgt", TARGETS), ("wrong", WRONG)):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def scores(model: Path, *options: str, source: str = "src", target: str = "tgt") -> list[float]:
+def written(model: Path, *options: str, source: str = "src", target: str = "tgt") -> list[str]:
     arguments = ["--model", str(model), "--source", source, "--target", target, "--output", "scores", *options]
     assert main([*arguments, "--device", "cpu"]) == 0
-    content = Path("scores").read_text(encoding="utf-8")
-    assert content.endswith("\n")
-    return [float(line) for line in content.split("\n")[:-1]]
+    return lines("scores")
+
+
+def scores(model: Path, *options: str, **files: str) -> list[float]:
+    return [float(line) for line in written(model, *options, **files)]
 
 
 @pytest.mark.usefixtures("files")
@@ -108,3 +111,41 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
     assert "--output tgt: would overwrite --target" in text
     assert "there is no folder no" in text
     assert "--end-links is 'first'; allowed: last, none, best" in text
+
+
+# ----------------------------------------------------------------------------------------------- right and wrong ones
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("normalize", [(), ("--normalize",)])
+def test_two_scores_a_line_and_how_often_the_first_is_higher(
+    trained: Path, normalize: tuple[str, ...], capsys: Capture
+) -> None:
+    """As in two runs, one for each text; equal translations are ties."""
+    right, wrong = (scores(trained, *normalize, target=target) for target in ("tgt", "wrong"))
+    capsys.readouterr()
+    contrast = ("--contrast", "wrong", *normalize)
+    both = [line.split("\t") for line in written(trained, *contrast)]
+    assert [float(first) for first, _ in both] == pytest.approx(right, abs=2e-4)
+    assert [float(second) for _, second in both] == pytest.approx(wrong, abs=2e-4)
+    better = sum(one > other for one, other in zip(right, wrong, strict=True))
+    assert 0 < better <= 3
+    line = capsys.readouterr().err
+    assert line.startswith(f"nmt-score: accuracy {better / 5:.4f} (95% interval: ")
+    assert line.endswith("), 5 pairs, 2 ties\n")
+    written(trained, *contrast, "--json", "numbers")
+    numbers = json.loads(Path("numbers").read_text(encoding="utf-8"))
+    assert (numbers["pairs"], numbers["right"], numbers["ties"]) == (5, better, 2)
+    least, most = numbers["interval"]
+    assert numbers["accuracy"] == better / 5
+    assert 0 <= least < better / 5 < most <= 1
+
+
+@pytest.mark.usefixtures("files")
+def test_what_does_not_go_with_a_contrast(trained: Path, capsys: Capture) -> None:
+    contrast = ("--contrast", "wrong", "--alignments", "links", "--output", "wrong")
+    _, *messages = refused(capsys, main, "--model", trained, "--source", "src", "--target", "tgt", *contrast)
+    assert [message.partition(";")[0] for message in messages] == [
+        "  - alignments do not go with --contrast",
+        "  - --output wrong: would overwrite --contrast wrong",
+    ]
