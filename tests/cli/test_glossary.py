@@ -1,10 +1,11 @@
-"""nmt-translate --glossary: in one piece, on a pipe, in chunks; and what is said."""
+"""nmt-translate --glossary and --forbid: in one piece, on a pipe, in chunks; and what is said."""
 
 from pathlib import Path
 
 import pytest
 
 from nmt.cli.translate import main
+from tests.cli.conftest import refused
 from tests.random_model import save_random_model
 
 LINES = "a dog runs .\ntwo men are reading\n\na boy and a Dog\n"
@@ -58,14 +59,32 @@ def test_a_header_with_the_languages_of_the_model(
     assert "damaged" in capsys.readouterr().err
 
 
+def test_what_is_forbidden_in_one_piece_and_in_chunks(model: Path, folder: Path) -> None:
+    free = translated(model, folder)
+    words = sorted({word for word in free.split() if word.isalpha() and word.islower()})
+    (folder / "words").write_text("".join(f"{word}\n\n" for word in words))
+    forbid = ("--forbid", str(folder / "words"))
+    bound = translated(model, folder, *forbid)
+    assert words
+    assert not {word.lower() for word in bound.split()} & set(words)
+    assert len(bound.splitlines()) == len(free.splitlines())
+    assert translated(model, folder, *forbid, "--chunk-lines", "1") == bound
+
+
 def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def complaints(*options: str) -> list[str]:
-        assert main(["--model", str(model), "--input", str(folder / "in"), *options]) == 2
-        return [line.partition("error: ")[2] or line[4:] for line in capsys.readouterr().err.splitlines()]
+        lines = refused(capsys, main, "--model", model, "--input", folder / "in", *options)
+        return [line.partition("error: ")[2] for line in lines]
 
-    terms = folder / "terms"
+    terms, words = folder / "terms", folder / "words"
+    words.write_text("green field\n")
+    glossary, forbid = ("--glossary", str(terms)), ("--forbid", str(words))
     assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary"]
-    terms.write_text("dog\n")
-    assert complaints("--glossary", str(terms)) == [
-        f"{terms}, line 1: 1 column; expected a term, a tab, and its translation"
+    assert complaints(*forbid, *glossary) == [
+        "'green field', required by the glossary, has the forbidden 'green field'; leave one out"
     ]
+    terms.write_text("dog\n")
+    assert complaints(*glossary) == [f"{terms}, line 1: 1 column; expected a term, a tab, and its translation"]
+    assert complaints("--forbid", f"{words}x") == [f"--forbid: {words}x: no such file; nearest: {words}"]
+    words.write_text("\n \n")
+    assert complaints(*forbid) == [f"--forbid {words}: the file is empty"]

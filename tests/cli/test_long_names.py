@@ -1,23 +1,14 @@
 """Names longer than a file system allows, and links to themselves: one message, exit code 2; the longest names work."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt.cli import align, average, evaluate, score, shortlist, train, translate
+from nmt.cli import translate
+from nmt.cli.commands import loaded
 from tests.random_model import save_random_model
 
 LONG = "n" * 300
-MAINS: dict[str, Callable[[list[str]], int]] = {
-    "nmt-train": train.main,
-    "nmt-translate": translate.main,
-    "nmt-eval": evaluate.main,
-    "nmt-align": align.main,
-    "nmt-score": score.main,
-    "nmt-shortlist": shortlist.main,
-    "nmt-average": average.main,
-}
 COMMANDS = [
     *("nmt-train --config LONG", "nmt-train --config TINY --output LONG --resume"),
     "nmt-train --config TINY --output run --init-from LONG",
@@ -63,7 +54,7 @@ def test_names_that_cannot_be_asked_about(
     values = {"MODEL": str(model), "TINY": str(tiny)}
     program, *arguments = command.split()
     options = [values.get(argument, argument).replace("LONG", given) for argument in arguments]
-    assert MAINS[program](options) == 2
+    assert loaded(program, options)() == 2
     said = capsys.readouterr().err
     assert f"{program}: " in said
     assert name in said

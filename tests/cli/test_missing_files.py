@@ -1,19 +1,11 @@
 """A file that is not there: every option that reads one names the nearest file in the folder."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt.cli import evaluate, serve, shortlist, train, translate
+from nmt.cli.commands import loaded
 
-MAINS: dict[str, Callable[[list[str]], int]] = {
-    "nmt-train": train.main,
-    "nmt-translate": translate.main,
-    "nmt-eval": evaluate.main,
-    "nmt-serve": serve.main,
-    "nmt-shortlist": shortlist.main,
-}
 TEXT = "corpus/text.enn: no such file; nearest: corpus/text.en"
 MODEL = "runs/my_first_modell: no such model file or run folder; nearest: runs/my_first_model"
 FOLDER = "copus/text.en: no such file; there is no folder copus; nearest: corpus"
@@ -44,5 +36,5 @@ def test_the_nearest_file_is_named(
     Path("corpus/text.en").write_text("the dog sees the cat .\n", encoding="utf-8")
     Path("runs/my_first_model").mkdir(parents=True)
     program, *arguments = command.replace("TINY", str(tiny)).split()
-    assert MAINS[program](arguments) == 2
+    assert loaded(program, arguments)() == 2
     assert told in capsys.readouterr().err
