@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -56,7 +56,10 @@ class AnyScorer:
     def __init__(self, models: int, ensemble: EnsembleName | None, library: Any) -> None:
         """`library`: NumPy or PyTorch, whose arrays it has. Raises UserError for an unknown `ensemble`, and for one of
         a single model."""
-        check_ensemble(ensemble, models)
+        if ensemble is not None and ensemble not in ENSEMBLES:
+            raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(ENSEMBLES)}")
+        if ensemble is not None and models == 1:
+            raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
         self.ensemble = ensemble
         self.together: Callable[[Sequence[Any]], Any] = partial(ENSEMBLES[ensemble or "log-probabilities"], library)
 
@@ -103,14 +106,6 @@ class AnyScorer:
         1), padding included; None unless `attention` is asked for. Each source is encoded once. `stepwise`: for one
         pair, whose attention takes too much memory for all steps at once."""
         raise NotImplementedError
-
-
-def check_ensemble(ensemble: EnsembleName | None, models: int) -> None:
-    """Raise UserError for an unknown mean, and for one of a single model."""
-    if ensemble is not None and ensemble not in get_args(EnsembleName):
-        raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(get_args(EnsembleName))}")
-    if ensemble is not None and models == 1:
-        raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
 
 
 def distinct(sources: Sequence[Ids]) -> tuple[list[Ids], Array]:

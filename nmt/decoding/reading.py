@@ -178,9 +178,9 @@ class Reader:
 
     def _sentences(self, line: str, language: str | None) -> list[Span]:
         """The sentences of a line, or it as one of them; none of a blank one."""
-        if language is None or is_blank(line):
-            return [] if is_blank(line) else [(0, len(line))]
-        sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
+        sentences = [(0, len(line))]
+        if language is not None:
+            sentences = sentences_of(line, language, whole_words=self.vocabularies.source.of_words)
         return [(start, stop) for start, stop in sentences if not is_blank(line[start:stop])]
 
     def _seen(self, line: str, sentences: Sequence[Span], found: Found) -> list[Seen]:

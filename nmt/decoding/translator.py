@@ -18,7 +18,7 @@ from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.doubts import Doubts
-from nmt.decoding.engines import AnyScorer, check_ensemble
+from nmt.decoding.engines import AnyScorer
 from nmt.decoding.exports import checked_graphs
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
@@ -186,7 +186,6 @@ class Translator:
             for other in loaded:
                 check_intact(other.path)
             raise
-        check_ensemble(ensemble, len(loaded))
         files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.file.digest for one in loaded), None if listed is None else listed.digest],

@@ -35,11 +35,6 @@ class _Request(Generic[Kind, Answer]):
         self.begun = 0
         self.answers: dict[int, Answer] = {}
 
-    def note(self, place: int, answer: Answer) -> bool:
-        """Whether this is the last answer."""
-        self.answers[place] = answer
-        return len(self.answers) == len(self.lines)
-
     def answer(self) -> None:
         if self.future.set_running_or_notify_cancel():
             self.future.set_result([self.answers[place] for place in range(len(self.lines))])
@@ -210,11 +205,9 @@ class Batcher(Generic[Kind, Answer]):
                 return
         else:
             with self._changed:
-                complete = [
-                    request
-                    for (request, place), answer in zip(taken, answers, strict=True)
-                    if request.note(place, answer)
-                ]
+                for (request, place), answer in zip(taken, answers, strict=True):
+                    request.answers[place] = answer
+                complete = [request for request in requests if len(request.answers) == len(request.lines)]
             for request in complete:
                 request.answer()
             return

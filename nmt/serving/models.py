@@ -13,7 +13,7 @@ from nmt.decoding.doubts import Doubts
 from nmt.decoding.threads import number, sharing, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError, collected, refuse
-from nmt.ops.memory import out_of_memory
+from nmt.ops.memory import enough_memory
 from nmt.serving.batching import FEWEST
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
@@ -98,10 +98,5 @@ class Served:
         share = max(FEWEST, ceil(len(lines) / threads))  # so that there is a batch for each thread
         batches: dict[str, Any] = {"batch_sentences": min(most, share)}
         options = replace(kind.options, **batches)
-        try:
-            with until(unwanted), sharing(threads):
-                return list(translator.translate(lines, options, doubts=Doubts()))  # nobody is told of texts
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error):
-                raise
-            raise UserError("not enough memory, even for one sentence by itself; send shorter ones") from None
+        with enough_memory("send shorter ones"), until(unwanted), sharing(threads):
+            return list(translator.translate(lines, options, doubts=Doubts()))  # nobody is told of texts

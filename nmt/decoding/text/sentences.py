@@ -18,9 +18,7 @@ from nmt.errors import UserError
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
-ENDS = "".join(
-    (".!?…", *_OUTSIDE_WORDS)
-)  # marks at the end of a sentence, in many scripts; the first also in words: Python.Org
+ENDS = "".join((".!?…", *_OUTSIDE_WORDS))  # marks at the end of a sentence; the first also in words: Python.Org
 _SPACE, _BLANK_LINES = re.compile(r"[^\S\n ]"), re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
