@@ -9,12 +9,18 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig
+from nmt.data.subwords import Vocabularies
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
 from tests.random_model import save_random_model
+
+
+def random(vocabularies: Vocabularies, **options: Any) -> Translator:
+    size = vocabularies.source.size
+    return Translator([network(source_size=size, target_size=size, **options)], vocabularies)
 
 
 def test_every_key_of_the_configuration_is_an_option_and_none_leaves_it_as_it_is() -> None:
@@ -28,8 +34,7 @@ def test_every_key_of_the_configuration_is_an_option_and_none_leaves_it_as_it_is
 
 
 def test_keywords_come_before_the_options(vocabularies) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    translator = random(vocabularies)
     options = TranslationOptions(beam_size=1, max_length_ratio=0.3, alignments=True)
     several = list(translator.translate(TEXT, options, beam_size=4, n_best=3, alignments=False))
     same = TranslationOptions(beam_size=4, n_best=3, max_length_ratio=0.3)
@@ -150,8 +155,7 @@ def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str
     ],
 )
 def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    translator = random(vocabularies)
     with pytest.raises(UserError) as caught:
         list(translator.translate(**texts))
     assert str(caught.value) == message
@@ -161,8 +165,7 @@ def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> N
 
 def test_the_end_of_a_line_is_no_part_of_it(vocabularies, tmp_path: Path) -> None:
     """As the lines of an open file have it; with split_sentences white space at the end of a line would stay."""
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    translator = random(vocabularies)
     (tmp_path / "text").write_text("a b\r\nb\n", encoding="utf-8", newline="")
     options = TranslationOptions(split_sentences="en", max_length_extra=2)
     with open(tmp_path / "text", encoding="utf-8", newline="\n") as file:
@@ -185,16 +188,14 @@ def test_the_end_of_a_line_is_no_part_of_it(vocabularies, tmp_path: Path) -> Non
     ],
 )
 def test_one_text_is_not_a_list_of_letters(vocabularies, texts: dict[str, Any], messages: list[str]) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    translator = random(vocabularies)
     with pytest.raises(UserError) as caught:
         translator.translate(**texts)
     assert list(caught.value.messages) == messages
 
 
 def test_all_problems_are_told_at_once(vocabularies) -> None:
-    size = vocabularies.source.size
-    translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
+    translator = random(vocabularies, score="none")
     translator.decoding = DecodingConfig(coverage_penalty=0.1)
     options = TranslationOptions(replace_unknown={}, alignments=True, diversity=0.5)
     lacking = "the model has no attention (model.attention.score: none)"

@@ -120,6 +120,17 @@ def test_a_signal_loses_no_request(model: Path, number: int) -> None:
         ask(server.port, "a")
 
 
+def served() -> tuple[Service, socket.socket, Thread]:
+    """A server in a thread."""
+    service = Service(Backwards())  # type: ignore[arg-type]
+    opened = listening("127.0.0.1", 0)
+    options = {"program": "nmt-serve"}
+    thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
+    opened.listen()  # the thread does so too, but perhaps not before the client connects
+    thread.start()
+    return service, opened, thread
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("has_uvloop", [True, False])
 def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, has_uvloop: bool) -> None:
@@ -129,12 +140,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
         pytest.importorskip("uvloop", reason="there is none for Windows")
     else:
         monkeypatch.setitem(sys.modules, "uvloop", None)
-    service = Service(Backwards())  # type: ignore[arg-type]
-    opened = listening("127.0.0.1", 0)
-    options = {"program": "nmt-serve"}
-    thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
-    opened.listen()  # the thread does so too, but perhaps not before the client connects
-    thread.start()
+    service, opened, thread = served()
     with socket.create_connection(opened.getsockname()) as client:
         client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 1000)
         answered, before, sent = 0.0, -1.0, {"path": "/script.js", "status": "200"}
@@ -149,12 +155,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
 def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither that of the first request of a connection nor that of the next one; a body may take longer."""
     monkeypatch.setattr(nmt.serving.server, "HEAD", 0.5)
-    service = Service(Backwards())  # type: ignore[arg-type]
-    opened = listening("127.0.0.1", 0)
-    options = {"program": "nmt-serve"}
-    thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
-    opened.listen()
-    thread.start()
+    service, opened, thread = served()
     body = b"q=one&source=en&target=de"
     head = b"POST /translate HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-www-form-urlencoded\r\n"
     with (

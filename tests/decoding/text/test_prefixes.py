@@ -90,21 +90,6 @@ def test_the_text_is_as_it_was_given() -> None:
     assert as_given(text, Required(), subwords) == text
 
 
-def test_alignments_leave_prefixes_with_unknown_pieces_as_they_were_given(translator, text) -> None:
-    given = ["Żó dog", "A Źdog runs Ź", "Ż", "Ż Ź", "dog", ""]
-    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
-    plain, aligned = (
-        list(translate(translator, text, prefixes=given, alignments=alignments, **options))
-        for alignments in (False, True)
-    )
-    assert texts(plain) == texts(aligned)
-    for beginning, several in zip(given, aligned, strict=True):
-        for translation in several:
-            assert translation.text.startswith(beginning)
-            assert translation.soft_alignment.target_words == translation.text.split()
-            assert len(translation.soft_alignment.weights) == len(translation.text.split())
-
-
 MORE_OR_FEWER = {  # beginnings whose words are not those that their pieces spell, with the pieces of each word
     "A dog\u00b4s": [[0], [1, 2, 3, 4, 5]],  # the accent becomes a space and a mark
     "\u00b4 \u00a8": [[0, 1], [2, 3]],

@@ -89,37 +89,6 @@ def test_any_line(subwords: Subwords, line: str) -> None:
         assert not tokens or not mapping.words or mapping.places[-1] < len(mapping.words)
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
-    model = network(source_size=subwords.size, target_size=subwords.size)
-    translator = Translator([model], Vocabularies(subwords, subwords), longest_segment=50)
-    options = {
-        "beam_size": 2,
-        "n_best": 2,
-        "max_length_ratio": 0.1,
-        "max_length_extra": 3,
-        "replace_unknown": {} if replaced else None,
-    }
-    lines = [line[:300] for line in LINES]
-    plain = translate(translator, lines, **options)
-    aligned = translate(translator, lines, alignments=True, **options)
-    linked = 0
-    for line, before, after in zip(lines, plain, aligned, strict=True):
-        assert [translation[:3] for translation in after] == [translation[:3] for translation in before]
-        for best in after:
-            soft = best.soft_alignment
-            assert soft is not None
-            assert soft.target_words == best.text.split()
-            assert soft.source_words == subwords.whole_words(line).split()
-            assert soft.weights.shape == (len(soft.target_words), len(soft.source_words) + 1)
-            assert bool((soft.weights >= 0).all())
-            assert soft.weights.sum(1).tolist() == pytest.approx([1.0] * len(soft.target_words))
-            expected = list(range(len(soft.target_words))) if soft.source_words else []
-            assert [target for _, target in best.alignment] == expected
-            linked += len(best.alignment)
-    assert linked > len(LINES)
-
-
 UNSPACED = [
     "我喜欢3只老狗。",
     "猫は犬を3匹好きです!学生は鳥を見ました。",
