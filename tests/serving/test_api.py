@@ -342,21 +342,6 @@ def test_a_model_that_fails(client: Client, start: Served, capfd: pytest.Capture
     assert re.fullmatch(r"nmt-serve: ZeroDivisionError in \S+doubles\.py, line \d+\n", written)
 
 
-def test_requests_share_batches(client: Client, start: Served) -> None:
-    """While one is computed, others come; each gets its own answer."""
-    client = start(limits=Limits())
-    start.models.go.clear()
-    with ThreadPoolExecutor(9) as pool:
-        first = pool.submit(ask, client, "first")
-        assert start.models.begun.wait(20)
-        others = [pool.submit(ask, client, f"text{number}") for number in range(8)]
-        _until(lambda: start.services[-1].batcher.waiting == 8)
-        start.models.go.set()
-        assert first.result() == {"translatedText": "tsrif"}
-        assert [other.result() for other in others] == [{"translatedText": f"{n}txet"} for n in range(8)]
-    assert list(map(len, start.models.batches)) == [1, 8]
-
-
 def test_a_full_queue(start: Served) -> None:
     client = start()
     start.models.go.clear()
@@ -553,9 +538,3 @@ def _until(condition: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("it takes too long")
-
-
-def test_codes_may_be_in_upper_case(client: Client) -> None:
-    """As clients of DeepL write them; the answer has the server's own."""
-    answer = {"translatedText": "eno owt", "detectedLanguage": {"confidence": 0, "language": "de"}}
-    assert ask(client, source="Auto", target="EN") == answer

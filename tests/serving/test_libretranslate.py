@@ -137,7 +137,7 @@ def test_without_a_detector(serve: Callable[..., Serving]) -> None:
     )
     why = error(client.post("/translate", {**HELLO, "source": "auto"}), 400)
     assert why == "source is auto, but en and fr can be translated; choose one (or install nmt-toolkit[detect] there)"
-    answer = client.post("/translate", {**HELLO, "source": "auto", "target": "en"}).json()
+    answer = client.post("/translate", {**HELLO, "source": "Auto", "target": "EN"}).json()
     assert answer["detectedLanguage"] == {"language": "es", "confidence": 0}
     assert "/detect" not in client.get("/spec").json()["paths"]
     assert client.get("/frontend/settings").json()["languageDetection"] is False

@@ -52,8 +52,7 @@ class Glossary:
         self._folded: dict[Words, str] = {}
         self._longest: dict[str, int] = {}  # the words of the longest term with this first word, without capitals
         for words, translation in self._translations.items():
-            has_turkish = any("I" in word or "İ" in word for word in words)
-            for fold in _FOLDS if has_turkish else _FOLDS[:1]:
+            for fold in _FOLDS:
                 folded = tuple(map(fold, words))
                 self._folded.setdefault(folded, translation)
                 self._longest[folded[0]] = max(len(words), self._longest.get(folded[0], 0))
