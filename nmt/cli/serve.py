@@ -145,13 +145,12 @@ def main(options: argparse.Namespace) -> None:
     problems = missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
     how = translation_options(vars(options), problems)
     named = [_paired(text) for text in options.model or ()]
-    paths = [path for _, path in named]
-    models = read_models({**vars(options), "model": paths or None, "ensemble": None}, problems)
+    models = [read_models({**vars(options), "model": [path], "ensemble": None}, problems) for _, path in named]
     pairs: list[Pair] = []
-    for (pair, _), path in zip(named, models.paths, strict=True):
+    for (pair, _), model in zip(named, models, strict=True):
         with collected(problems):
-            pairs.append(pair or Pair(*languages_of(path)))
-    glossaries = _read_glossaries(options.glossary or (), pairs, problems) if len(pairs) == len(paths) else {}
+            pairs.append(pair or Pair(*languages_of(model.paths[0])))
+    glossaries = _read_glossaries(options.glossary or (), pairs, problems) if len(pairs) == len(models) else {}
     keys = None
     if options.api_keys is not None:
         keys = read_whole("--api-keys", options.api_keys, filled_lines, problems)
@@ -167,8 +166,7 @@ def main(options: argparse.Namespace) -> None:
 
     limits = Limits(**{name: getattr(options, f"max_{name}") for name in (*COUNTS, "seconds", "per_minute")})
     with closing(listening(options.host, options.port)) as opened:  # said before models are loaded, which takes longer
-        served_models = list(zip(models.paths, pairs, strict=True))
-        translators = loaded(served_models, device=models.device, precision=models.precision)
+        translators = loaded([(model.paths[0], pair, model.load) for model, pair in zip(models, pairs, strict=True)])
         of_pairs = {}
         for pair in translators:
             split = how.split_sentences

@@ -19,14 +19,14 @@ from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
 
 
-def loaded(models: Sequence[tuple[Path, Pair]], *, device: str, precision: str | None) -> dict[Pair, Translator]:
-    """A translator for each pair of languages. Raises UserError with everything that is wrong with the models."""
+def loaded(models: Sequence[tuple[Path, Pair, Callable[[], Translator]]]) -> dict[Pair, Translator]:
+    """A translator for each pair of languages, by what loads it. Raises UserError with everything that is wrong."""
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}
     problems: list[str] = []
-    for path, pair in models:
+    for path, pair, load in models:
         with collected(problems):
-            translator = Translator.load(path, device=device, precision=precision)
+            translator = load()
             for same in (other for other in paths if str(other).lower() == str(pair).lower()):
                 instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
                 problems.append(f"{paths[same]} and {path} both translate {same}; {instead}")

@@ -12,7 +12,7 @@ from nmt.decoding.threads import MOST, number
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
-from nmt.serving.models import Served, loaded
+from nmt.serving.models import Served
 from tests.random_model import save_random_model, text
 
 PAIR = Pair("en", "de")
@@ -21,9 +21,7 @@ LINES = ["A dog runs. Two men are reading!", "", *text(20).splitlines()]
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    path = save_random_model(tmp_path_factory.mktemp("models") / "model.safetensors")
-    (translator,) = loaded([(path, PAIR)], device="cpu", precision="float32").values()
-    return translator
+    return Translator.load(save_random_model(tmp_path_factory.mktemp("models") / "model.safetensors"))
 
 
 def served_by(translator: Translator, **options: Any) -> Served:

@@ -22,7 +22,9 @@ pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 
 import nmt.serving.server
 from nmt.cli import serve
+from nmt.cli.models import Models
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import UserError
 from nmt.serving.api import Service, application
 from nmt.serving.server import listening
 from tests.random_model import save_random_model, text
@@ -246,6 +248,21 @@ def test_a_path_may_look_like_a_pair(
     assert [line.split(":")[0] for line in told] == ["  - v2", "  - --glossary", "  - v2"]
     assert serve.main(["--model", "en-de=", "--port", "0"]) == 2
     assert capsys.readouterr().err == "nmt-serve: error: en-de=: no such model file or run folder\n"
+
+
+def test_an_export_leaves_the_gpu_to_other_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = {}
+
+    def load(models: Models) -> None:
+        devices[models.paths[0].name] = models.device
+        raise UserError("not loaded")
+
+    other = shutil.copy(model, model.with_name("export"))
+    monkeypatch.setattr("nmt.models.model_file.is_export", lambda path: path.name == "export")
+    monkeypatch.setattr("nmt.cli.models.device_name", lambda name: "cuda" if name == "auto" else name)
+    monkeypatch.setattr(Models, "load", load)
+    assert serve.main(["--model", str(other), "--model", f"en-de={model}", "--port", "0"]) == 2
+    assert devices == {"export": "cpu", model.name: "cuda"}
 
 
 def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
