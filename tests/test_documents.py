@@ -91,9 +91,10 @@ def test_commands_have_the_options_that_they_show(capsys: pytest.CaptureFixture[
         if "--list-configs" in arguments:  # which would list them
             continue
         try:
-            PARSERS[program].parse_args(arguments)
+            _, problems = PARSERS[program].read(arguments)
         except SystemExit:
-            wrong.append(f"{document}: {line}: {capsys.readouterr().err}")
+            problems = [capsys.readouterr().err]
+        wrong += [f"{document}: {line}: {problem}" for problem in problems]
     assert wrong == []
 
 

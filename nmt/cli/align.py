@@ -71,8 +71,8 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
-    problems = _contradictions(options)
+def main(options: argparse.Namespace, problems: list[str]) -> None:
+    problems += _contradictions(options)
     paths = {name: getattr(options, name[2:].replace("-", "_")) for name in INPUTS}
     pairs, counts = read_parallel(options.source, options.target, problems)
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}

@@ -44,7 +44,7 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     """Write the weighted mean of the models, of whose weights memory holds those of one at a time."""
     from nmt.cli.models import kept, read_model_paths
     from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
@@ -53,7 +53,7 @@ def main(options: argparse.Namespace) -> None:
     from nmt.training.averaging import WeightedMean
     from nmt.training.starting_weights import why_not_alike
 
-    problems = missing(
+    problems += missing(
         {
             "--model PATH": (options.model, "a model file, or the folder of a run; at least twice"),
             "--output FILE": (options.output, "where the average goes"),

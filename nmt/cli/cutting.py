@@ -55,12 +55,14 @@ def is_cut(options: Options, problems: list[str], *, processes: int) -> bool:
     return True
 
 
-def read_merge(options: argparse.Namespace, parser: argparse.ArgumentParser, *, processes: int) -> dict[str, str]:
+def read_merge(
+    options: argparse.Namespace, problems: list[str], parser: argparse.ArgumentParser, *, processes: int
+) -> dict[str, str]:
     """Read the files to make, by kind, from options of the `parser`. Raises UserError with all that is wrong.
 
     `processes`: those that torchrun has started.
     """
-    values, problems = vars(options), list[str]()
+    values = vars(options)
     if processes > 1:
         problems.append(f"--merge is the work of one process, and torchrun starts {processes}; start it without")
     for name, value in values.items():

@@ -209,14 +209,13 @@ def _read_scoring(
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.cli.report_page import write_page
     from nmt.cli.systems import read_sentences, read_systems
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
     from nmt.ops.memory import enough_memory
 
-    problems: list[str] = []
     candidates = read_systems(options, problems)
     translates = any(one.models is not None for one in candidates)
     problems += _contradictions(options, len(candidates), translates=translates)

@@ -46,13 +46,13 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.cli.models import kept, read_model_paths
 
     output: str | None = options.output
     folder: Path | None = options.web
     package: Path | None = options.onnxruntime_web
-    problems = missing(
+    problems += missing(
         {
             "--model PATH": (options.model, "a model file, or the folder of a run"),
             "--output FILE": (output or folder, "where the export goes; or --web FOLDER for a page"),

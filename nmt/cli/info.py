@@ -27,8 +27,9 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
-    refuse(missing({"--model PATH": (options.model, "a model file, or the folder of a run")}))
+def main(options: argparse.Namespace, problems: list[str]) -> None:
+    problems += missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
+    refuse(problems)
     from nmt.config.yaml_text import write_yaml
     from nmt.data.corpus import read_lines
     from nmt.data.subwords import Subwords

@@ -60,8 +60,8 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
-    inputs = _inputs(options)
+def main(options: argparse.Namespace, problems: list[str]) -> None:
+    inputs = _inputs(options, problems)
     from nmt.cli.init_folder import run_name, write_folder
 
     training = f"nmt-train --config {shlex.quote(str(options.output / CONFIGURATION))}"
@@ -73,7 +73,7 @@ def main(options: argparse.Namespace) -> None:
     from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run
 
-    tried, problems = ["", "nmt-train --dry-run says:"], list[str]()
+    tried = ["", "nmt-train --dry-run says:"]
 
     def log(line: str) -> None:
         tried.append(line)
@@ -91,7 +91,7 @@ def main(options: argparse.Namespace) -> None:
     say(f"{tried[-1]}\n")
 
 
-def _inputs(options: argparse.Namespace) -> "Inputs":
+def _inputs(options: argparse.Namespace, problems: list[str]) -> "Inputs":
     """What was given. Raises UserError with all that is wrong."""
     from nmt.data.pairs import pairs_of_files, pairs_of_table
     from nmt.decoding.text.languages import code_of, name_of
@@ -100,7 +100,7 @@ def _inputs(options: argparse.Namespace) -> "Inputs":
 
     sources, targets, others = (options.source or [], options.target or [], options.input or [])
     languages, folder = (options.source_language, options.target_language), options.output
-    problems = missing(
+    problems += missing(
         {
             "--source FILE and --target FILE, or --input FILE": (sources or targets or others or None, "the text"),
             "--source-language CODE": (languages[0], "the language to translate from, such as en"),

@@ -44,17 +44,15 @@ class Parser(argparse.ArgumentParser):
             "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
         )
 
-    def parse_args(  # type: ignore[override]  # argparse's overloads are about the type of `namespace`
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> argparse.Namespace:
-        """The options in `args`, by default those of the process; ends it if something is wrong with their names,
-        values, or places."""
+    def read(self, args: Sequence[str] | None = None) -> tuple[argparse.Namespace, list[str]]:
+        """The options in `args`, by default those of the process, and what is wrong with their values, instead of which
+        there are the defaults; ends the process if something is wrong with their names or places."""
         self._places.clear()
-        self._wrong.clear()
-        options, rest = self.parse_known_args(args, namespace)
-        if problems := [*self._wrong, *self._misplaced(), *self._unknown(rest)]:
-            self._refuse(*problems)
-        return options
+        self._wrong = []
+        options, rest = self.parse_known_args(args)
+        if problems := [*self._misplaced(), *self._unknown(rest)]:
+            self._refuse(*self._wrong, *problems)
+        return options, self._wrong
 
     def format_help(self) -> str:
         """The text of --help."""
@@ -78,10 +76,11 @@ class Parser(argparse.ArgumentParser):
         """The value of an option, which argparse asks for whenever the option is given."""
         if action.type is Path or str(action.metavar).endswith(_PLACES):
             self._places.setdefault(action, []).append(arg_strings)
+        before = len(self._wrong)
         values = super()._get_values(action, arg_strings)
         if self._wrong and action.default is argparse.SUPPRESS:  # stores nothing: prints, and ends the process
             self._refuse(*self._wrong)
-        return values
+        return values if len(self._wrong) == before else action.default
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """The value in a text by the option's `type`; wrong ones are collected."""
@@ -94,7 +93,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Collect a value that is none of the option's `choices`."""
         if value is not None and action.choices is not None and value not in action.choices:
-            name, choices = action.option_strings[-1], ", ".join(action.choices)
+            name, choices = action.option_strings[-1], ", ".join(map(str, action.choices))
             self._wrong.append(f"{name} {shlex.quote(str(value))}: unknown; choose one of {choices}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -176,14 +175,15 @@ class _HelpAll(argparse.Action):
 
 def command(
     program: str, parser: Callable[[], Parser], *, several: bool = False
-) -> Callable[[Callable[[argparse.Namespace], int | None]], Callable[..., int]]:
-    """Make a function of the options the `main` of a command, which reads them from its arguments, by default those of
-    the process, and returns the exit code of `run`."""
+) -> Callable[[Callable[[argparse.Namespace, list[str]], int | None]], Callable[..., int]]:
+    """Make a function the `main` of a command, which reads the options from its arguments, by default those of the
+    process, and returns the exit code of `run`. The function gets them, and what is wrong with their values: it refuses
+    these problems together with those that it finds."""
 
-    def made(body: Callable[[argparse.Namespace], int | None]) -> Callable[..., int]:
+    def made(body: Callable[[argparse.Namespace, list[str]], int | None]) -> Callable[..., int]:
         @wraps(body)
         def main(arguments: Sequence[str] | None = None) -> int:
-            return run(program, lambda: body(parser().parse_args(arguments)), several=several)
+            return run(program, lambda: body(*parser().read(arguments)), several=several)
 
         return main
 

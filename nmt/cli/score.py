@@ -72,7 +72,7 @@ def parser() -> Parser:
 
 
 def _read_request(
-    options: argparse.Namespace,
+    options: argparse.Namespace, problems: list[str]
 ) -> tuple["Models", int, "TranslationOptions", "AlignmentOutputs"]:
     """What scores, how many sentences, with which alignment_step and end_links, and where alignments go."""
     from nmt.cli.alignment_outputs import AlignmentOutputs
@@ -83,7 +83,7 @@ def _read_request(
         "--source FILE": (options.source, "the text that was translated"),
         "--target FILE": (options.target, "its translation"),
     }
-    problems = missing(needed)
+    problems += missing(needed)
     translations = [path for path in (options.target, options.contrast) if path is not None]
     sources = [] if options.source is None else [options.source] * len(translations)
     _, (sentences, *_) = read_parallel(sources, translations, problems)
@@ -104,7 +104,7 @@ def _read_request(
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.data.corpus import read_lines
     from nmt.decoding.doubts import Doubts
     from nmt.decoding.scoring import score
@@ -112,7 +112,7 @@ def main(options: argparse.Namespace) -> None:
     from nmt.ops.memory import enough_memory
     from nmt.text_form import form_of
 
-    models, sentences, how, outputs = _read_request(options)
+    models, sentences, how, outputs = _read_request(options, problems)
     translations = [path for path in (options.target, options.contrast) if path is not None]
     log_probability, tokens, right, ties = 0.0, 0, 0, 0
     with enough_memory(MEMORY):

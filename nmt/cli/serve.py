@@ -139,10 +139,10 @@ def parser() -> Parser:
 
 @command(PROGRAM, parser)
 @enough_memory(MEMORY, what="")
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.cli.models import languages_of, read_models
 
-    problems = missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
+    problems += missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
     how = translation_options(vars(options), problems)
     named = [_paired(text) for text in options.model or ()]
     models = [read_models({**vars(options), "model": [path], "ensemble": None}, problems) for _, path in named]

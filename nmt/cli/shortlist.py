@@ -57,13 +57,13 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.cli.models import kept, read_model_paths
     from nmt.data.corpus import read_pairs
     from nmt.decoding.shortlist import save_shortlist, train_shortlist
     from nmt.training.starting_weights import load_origin
 
-    problems = missing(
+    problems += missing(
         {
             "--model PATH": (options.model, "a model file, or the folder of a run"),
             "--source FILE": (options.source, "text in the source language"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.cli.outputs import failing_as
 from nmt.cli.parser import Parser, command, say
-from nmt.errors import UserError, first_of
+from nmt.errors import UserError, first_of, refuse
 
 PROGRAM = "nmt-synthetic"
 FOLDER = Path("data/synthetic")  # where the example configurations look for it
@@ -41,9 +41,10 @@ def add_output_options(parser: Parser) -> None:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
+def main(options: argparse.Namespace, problems: list[str]) -> None:
     import tarfile
 
+    refuse(problems)
     with tarfile.open(ARCHIVE) as archive:
         files = {name: archive.extractfile(name).read() for name in archive.getnames()}  # type: ignore[union-attr]
     write_corpus(options.output, files, overwrite=options.overwrite)

@@ -12,7 +12,7 @@ from nmt.cli.options import number_within
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parser import Parser, command, say
 from nmt.devices import DEVICES
-from nmt.errors import ToldElsewhere, UserError
+from nmt.errors import ToldElsewhere, UserError, collected, refuse
 from nmt.examples import description, examples, starters
 from nmt.signals import PATIENCE
 
@@ -107,23 +107,26 @@ def _tell(line: str) -> None:
 
 
 @command(PROGRAM, parser, several=True)
-def main(options: argparse.Namespace) -> int | None:
+def main(options: argparse.Namespace, problems: list[str]) -> int | None:
     from nmt.experiment.request import read_request
     from nmt.experiment.training import dry_run, run
     from nmt.processes import LostProcess
 
     try:
         if options.config is None:
-            raise UserError("--config FILE is missing; --list-configs lists examples")
-        request = read_request(
-            options.config,
-            settings=options.overrides,
-            output=options.output,
-            init_from=options.init_from,
-            resume=options.resume,
-            overwrite=options.overwrite,
-            device=options.device,
-        )
+            problems.append("--config FILE is missing; --list-configs lists examples")
+            refuse(problems)
+        with collected(problems):
+            request = read_request(
+                options.config,
+                settings=options.overrides,
+                output=options.output,
+                init_from=options.init_from,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                device=options.device,
+            )
+        refuse(problems)
         request = replace(request, patience=timedelta(minutes=options.rank_timeout), program=PROGRAM)
         if not options.dry_run:
             run(request)

@@ -160,9 +160,9 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser, several=True)
-def main(options: argparse.Namespace) -> int:
+def main(options: argparse.Namespace, problems: list[str]) -> int:
     from nmt.cli.translation import translate_as_one
     from nmt.processes import joined
 
     with joined(program=PROGRAM) as (processes, _):
-        return translate_as_one(options, processes)
+        return translate_as_one(options, problems, processes)

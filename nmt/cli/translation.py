@@ -36,13 +36,13 @@ from nmt.text_form import TextForm
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
 
-def translate_as_one(options: argparse.Namespace, processes: Processes) -> int:
-    """Translate as one of the processes."""
+def translate_as_one(options: argparse.Namespace, problems: list[str], processes: Processes) -> int:
+    """Translate as one of the processes, unless there are problems."""
     if options.merge:
-        outputs = processes.together(lambda: read_merge(options, parser(), processes=processes.size))
+        outputs = processes.together(lambda: read_merge(options, problems, parser(), processes=processes.size))
         _say(f"{outputs[MAIN]}: merged {counted(merge(outputs, main=MAIN), 'chunk')}")
         return 0
-    request = processes.together(lambda: read_request(options, processes))
+    request = processes.together(lambda: read_request(options, problems, processes))
     if request.format != "text" or request.command.encoding is not None:
         _translate_document(request, request.format)
     elif request.is_cut:

@@ -53,16 +53,17 @@ class Request:
         return {MAIN: self.command.output, **self.alignments.files}
 
 
-def read_request(options: argparse.Namespace, processes: Processes) -> Request:
+def read_request(options: argparse.Namespace, problems: list[str], processes: Processes) -> Request:
     """Check the arguments of one process of the team, and count the lines. Raises UserError with all problems."""
-    problems = missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
+    problems += missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
     form = _read_format(options, problems)
     if form != "text" and options.split_sentences is None:
         options.split_sentences = "true"  # which is usual for documents, and needs what cuts texts into sentences
     is_whole = form != "text" or options.encoding is not None
     if is_whole:
         problems += _of_lines_alone(options, form, processes)
-    refuse(_read_twice(options))
+    if twice := _read_twice(options):
+        refuse([*problems, *twice])
     source = None if options.input == STANDARD else Path(options.input)
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")

@@ -30,8 +30,9 @@ def parser() -> Parser:
 
 
 @command(PROGRAM, parser)
-def main(options: argparse.Namespace) -> None:
-    refuse(missing({"--input FILE": (options.input, "the text")}))
+def main(options: argparse.Namespace, problems: list[str]) -> None:
+    problems += missing({"--input FILE": (options.input, "the text")})
+    refuse(problems)
     from nmt.data.corpus import read_lines
 
     say(f"{sum(1 for _ in read_lines(options.input))}\\n")

@@ -117,6 +117,7 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
             ["--output -: standard output has the scores"],
         ),
         ("--alignments a --first-word 1 --output b", ["--first-word needs --gold-alignments FILE"]),
+        ("--alignments a --first-word 2 --gold-alignments gold", ["--first-word 2: unknown; choose one of 0, 1"]),
         ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
         ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is not a link; expected source-target"]),
         ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),

@@ -91,7 +91,7 @@ def test_help_shows_the_options_that_most_people_need(program: str, capsys: pyte
     assert text.isascii()
     if len(shown) < len(parser._actions):
         with pytest.raises(SystemExit) as end:
-            parser.parse_args(["--help-all"])
+            parser.read(["--help-all"])
         assert not end.value.code
         everything = re.findall("^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
         assert len(everything) == len(parser._actions)
@@ -119,7 +119,7 @@ def test_help_shows_the_options_that_most_people_need(program: str, capsys: pyte
 )
 def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        COMMANDS["nmt-translate"].parser().parse_args(arguments)
+        COMMANDS["nmt-translate"].parser().read(arguments)
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"nmt-translate: error: {told}\n")
 
@@ -147,7 +147,7 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
 )
 def test_a_wrong_option_of_training(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        COMMANDS["nmt-train"].parser().parse_args(arguments)
+        COMMANDS["nmt-train"].parser().read(arguments)
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"nmt-train: error: {told}\n")
 
@@ -181,7 +181,7 @@ def test_a_wrong_option_of_training(arguments: list[str], told: str, capsys: pyt
 )
 def test_wrong_places(program: str, arguments: list[str], told: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        COMMANDS[program].parser().parse_args(arguments)
+        COMMANDS[program].parser().read(arguments)
     assert end.value.code == 2
     assert capsys.readouterr().err == "\n  - ".join([f"{program}: {len(told)} problems:", *told]) + "\n"
 
@@ -190,9 +190,9 @@ def test_later_settings_change_earlier_ones() -> None:
     """What follows the image's name adds to the options of its Dockerfile."""
     (entry_point,) = re.findall("^ENTRYPOINT (.+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
     program, *options = json.loads(entry_point)
-    parsed = COMMANDS[program].parser().parse_args([*options, "--host", "::", "--model", "/other", "--beam-size", "7"])
+    parsed, _ = COMMANDS[program].parser().read([*options, "--host", "::", "--model", "/other", "--beam-size", "7"])
     assert (parsed.host, parsed.model, parsed.beam_size) == ("::", ["/model", "/other"], "7")
-    twice = COMMANDS["nmt-translate"].parser().parse_args(["--beam-size", "5", "--beam-size", "7"])
+    twice, _ = COMMANDS["nmt-translate"].parser().read(["--beam-size", "5", "--beam-size", "7"])
     assert twice.beam_size == "7"
 
 

@@ -291,8 +291,9 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
         *("--batch-tokens", "many"),
         *("--n-best", "1.5"),
         *("--device", "gpu"),
+        *("--chunk-lines", "0"),
     )
-    assert "9 problems" in messages[0]
+    assert "10 problems" in messages[0]
     text = "\n".join(messages)
     assert "nowhere: no such model file or run folder" in text
     assert "missing.txt: no such file" in text
@@ -303,6 +304,7 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "--batch-tokens is 'many'; allowed: a whole number, at least 1" in text
     assert "--n-best is 1.5; allowed: a whole number, at least 1" in text
     assert "--device gpu: unknown; choose one of auto, cpu, cuda, mps, xpu" in text
+    assert "--chunk-lines 0: allowed: a whole number, at least 1" in text
 
 
 def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, source: Path, monkeypatch) -> None:
