@@ -767,6 +767,9 @@ class TrainingConfig(Section):
     """How many updates of a run may be skipped because their loss or gradient is not finite; one more stops it."""
     label_smoothing: Probability = 0.0
     """Share of the target probability that is spread evenly over the vocabulary."""
+    recurrent_dropout: Probability = 0.0
+    """Dropout on the weights that multiply the last state, in the encoder and in the decoder, with one mask for all
+    steps of an update (Merity et al. 2018)."""
     guided_alignment: GuidedAlignment | None = None
     """Pull the attention to the alignments of the training corpus (Chen et al. 2016); null: off."""
     r_drop: RDrop | None = None

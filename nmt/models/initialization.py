@@ -44,17 +44,22 @@ class Declares(Protocol):
         ...
 
 
-def initialize(model: nn.Module, config: ModelConfig) -> None:
-    """Draw every parameter of `model` again from PyTorch's global generator, in the order of their names."""
-    draw = STARTS[config.initialization.name]
-    kept: set[Tensor] = set()
+def declared_weights(model: nn.Module) -> dict[Tensor, Weight]:
+    """The weights of `model` that are no plain matrices, and what they are."""
     weights: dict[Tensor, Weight] = {}
     for module in model.modules():  # from the outside in
-        kept |= set(module.parameters() if isinstance(module, nn.LayerNorm) else ())
         weights.update(module.declared() if isinstance(module, Declares) else ())
         if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
             is_lstm = weights.get(module.bias, Weight()).role is Role.LSTM_BIAS
             weights[module.bias] = Weight(Role.LSTM_BIAS if is_lstm else Role.BIAS)
+    return weights
+
+
+def initialize(model: nn.Module, config: ModelConfig) -> None:
+    """Draw every parameter of `model` again from PyTorch's global generator, in the order of their names."""
+    draw, weights = STARTS[config.initialization.name], declared_weights(model)
+    norms = (module for module in model.modules() if isinstance(module, nn.LayerNorm))
+    kept = {parameter for norm in norms for parameter in norm.parameters()}
     with torch.no_grad():
         for _, parameter in sorted(model.named_parameters()):
             weight = weights.get(parameter, Weight())

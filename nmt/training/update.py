@@ -20,6 +20,7 @@ from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.memory import out_of_memory
 from nmt.processes import ALONE, Processes
 from nmt.training.objective import BatchLoss, training_loss
+from nmt.training.recurrent_dropout import dropped_recurrent
 
 
 def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
@@ -70,7 +71,8 @@ def update(
     share = {"tokens": tokens, "sentences": sentences, "none": 1.0}[config.normalize_by]
     device = model.output_weight.device
     optimizer.zero_grad(set_to_none=True)
-    with computing(*chosen_computing(config, device)):
+    dropped = dropped_recurrent(model, config.recurrent_dropout, processes=processes)
+    with computing(*chosen_computing(config, device)), dropped:
         if parallel is None:
             on_device = [batch.to(device) for batch in mine]
             losses = _backward_in_memory(model, optimizer, on_device, share, config)

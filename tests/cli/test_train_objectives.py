@@ -27,6 +27,7 @@ Train = Callable[..., int]
         (
             "training.word_replacement={source: 0.1, target: 0.2}",
             "training.scheduled_sampling={probability: 0.5, updates: 10}",
+            "training.recurrent_dropout=0.3",
         ),
     ],
 )

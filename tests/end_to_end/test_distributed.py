@@ -157,14 +157,16 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
     [
         ({"minimum_risk": {"size": 5, "metric": "chrf", "cross_entropy": 0.1}}, ["expected_risk"], 6, 1e-4),
         ({"r_drop": {"weight": 5.0}, "scheduled_sampling": {"probability": 1.0, "updates": 1}}, [], 1, 0.06),
+        ({"recurrent_dropout": 0.3}, [], 1, 0.06),
     ],
-    ids=["risk", "r-drop and sampling"],
+    ids=["risk", "r-drop and sampling", "recurrent dropout"],
 )
 def test_two_processes_minimize_what_one_does(
     objective: dict[str, Any], more: list[str], exact: int, bound: float, corpus: Path, tmp_path: Path
 ) -> None:
     """For the risk, each samples for its own pairs what one process samples for them. R-Drop has masks that leave out
-    nothing; from the second update on, each process draws words of its own, which matter little to a new model."""
+    nothing; from the second update on, each process draws words of its own, which matter little to a new model. The
+    masks of recurrent weights are the same in both, and until they have drawn anything else those of one process."""
     short = {"max_updates": 6, "validate_every": 6, "save_every": None}
     config = configuration(corpus, tmp_path, dropout=1e-9, **objective, **short)
     for processes in (1, 2):

@@ -1,0 +1,49 @@
+"""Dropout on the weights U that multiply a cell's last state (Merity, Keskar & Socher 2018, arXiv 1708.02182, 2).
+
+With m_ij = 0 with probability p and 1 / (1 - p) otherwise, an update computes all its steps and batches with m ∘ U:
+
+    dL/dU = m ∘ dL/d(m ∘ U)
+
+DropConnect (Wan et al. 2013) of the recurrent product alone. Dropout of its input would have to keep one mask for all
+steps, or it would wipe out what a state remembers; a mask of the weights does so for nothing, and kernels of whole
+sequences stay what they are. A model whose weights are U is asked for them by their role; it knows nothing of this.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from nmt.models.initialization import Role, declared_weights
+from nmt.processes import Processes
+
+
+def masks(model: nn.Module, rate: float, *, processes: Processes) -> list[tuple[Tensor, Tensor]]:
+    """Each U of the model with a fresh mask, the same in all processes: it is the first one's random state that draws
+    its seed."""
+    seed = processes.gather(int(torch.randint(2**62, ())))[0]
+    generator = torch.Generator().manual_seed(seed)
+    recurrent = [weight for weight, of in declared_weights(model).items() if of.role is Role.RECURRENT]
+    return [
+        (weight, ((torch.rand(weight.shape, generator=generator) >= rate) / (1 - rate)).to(weight))
+        for weight in recurrent
+    ]
+
+
+@contextmanager
+def dropped_recurrent(model: nn.Module, rate: float, *, processes: Processes) -> Iterator[None]:
+    """Compute losses and gradients in the block with m ∘ U for each recurrent U of the model, whose gradients are
+    those of U behind it; U is then what it was, bit for bit. A rate of 0 draws nothing."""
+    dropped = masks(model, rate, processes=processes) if rate else []
+    whole = [weight.detach().clone() for weight, _ in dropped]
+    try:
+        for weight, mask in dropped:
+            weight.data.mul_(mask)
+        yield
+        for weight, mask in dropped:
+            if weight.grad is not None:
+                weight.grad.mul_(mask)
+    finally:
+        for (weight, _), last in zip(dropped, whole, strict=True):
+            weight.data.copy_(last)
