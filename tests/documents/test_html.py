@@ -1,7 +1,6 @@
 """HTML in, HTML out: what is translated, where tags go, and that nothing else changes. lxml judges independently."""
 
 import re
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -404,23 +403,3 @@ def test_a_page() -> None:
 
 def same_block(root: lxml_html.HtmlElement) -> list[str]:
     return [element.text_content() for element in root.xpath("//p | //h1 | //h2 | //li | //td | //title")]
-
-
-# --------------------------------------------------------------------------------------------------------- large input
-
-REPEATED = """<div>x <b>w</b> <a_ <!-- &amp; <br> <b></b> x<br>_ <p_translate=no> </b>x <b><p> "<a_b=" <a_b='" <title>
-<b>我</b> < </ <script> _ &nbsp; <!--_-->_ <i>_</i>_ <b>w_ <b>w</b>_ <b>"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", [unit.replace("_", " ") for unit in REPEATED.split()])
-def test_time_grows_with_the_length(unit: str) -> None:
-    """Ten thousand nested or repeated: no recursion, and a sixteenth of the length takes no more than a quarter."""
-
-    def seconds(times: int) -> float:
-        html = f"<p>{unit * times}x y{'</b>' * times}"
-        started = time.process_time()
-        translated(HtmlDocument(html), in_reverse)
-        return time.process_time() - started
-
-    assert seconds(10_000) < 0.5 + 64 * seconds(625)

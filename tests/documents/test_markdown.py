@@ -1,7 +1,6 @@
 """Markdown in, Markdown out; markdown-it-py judges whether what is written has the elements that there were."""
 
 import re
-import time
 from collections import Counter
 
 import pytest
@@ -117,14 +116,3 @@ def test_any_markdown(text: str, seed: int) -> None:
     translated(document, at_random(seed))
     if not document.lines:
         assert document.written([]) == text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", ["*a ", "[a", "`", "> ", "- a\n", "a *b* ", "[a](b) ", "| a ", "<b>a", "a\n\n", "\\"])
-def test_time_grows_with_the_length(unit: str) -> None:
-    def seconds(times: int) -> float:
-        started = time.process_time()
-        translated(Markdown(unit * times), in_order)
-        return time.process_time() - started
-
-    assert seconds(4_000) < 0.5 + 64 * seconds(250)

@@ -1,7 +1,6 @@
 """ASS, SBV and TTML in, the same out: what is shown of them, and what is said about mistakes."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -89,21 +88,3 @@ def test_mistakes(form: str, text: str, message: str) -> None:
     with pytest.raises(UserError) as error:
         Subtitles(text, name="a", form=form)
     assert str(error.value).startswith(message)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("form", "unit"),
-    [
-        *(("ass", unit) for unit in ("Dialogue: ", "{", "a\\N", "[a] ", "A.")),
-        *(("ttml", unit) for unit in ("<p ", "<p>", "<!--", "<p begin='", "<br/>")),
-    ],
-)
-def test_time_grows_with_the_length(form: str, unit: str) -> None:
-    def seconds(times: int) -> float:
-        started = time.process_time()
-        head, end = (f"{ASS}Dialogue: 0:00:01.00,0:00:02.00,A,", "\n") if form == "ass" else ("<tt><p>", "</p></tt>")
-        translated(Subtitles(f"{head}{unit * times}{end}", name="", form=form), in_order)
-        return time.process_time() - started
-
-    assert seconds(8_000) < 0.5 + 64 * seconds(500)

@@ -1,9 +1,7 @@
 """SubRip in, SubRip out: times, numbers and tags stay, sentences go on over cues, and mistakes have their line."""
 
 import re
-import time
 from pathlib import Path
-from typing import Literal
 
 import pysubs2
 import pytest
@@ -290,46 +288,6 @@ def test_mistakes(text: str, messages: list[str]) -> None:
         Subtitles(text, name="a.srt")
     assert len(error.value.messages) == len(messages)
     assert all(text.startswith(start) for text, start in zip(error.value.messages, messages, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("form", "begun", "unit"),
-    [
-        ("srt", "<", "a" * 20),
-        ("srt", "", ")" * 20),
-        ("srt", "", "a b\n"),
-        ("srt", "x ", "<i>a</i> "),
-        ("srt", "", "{\\an8}"),
-        ("srt", "- ", "\n"),
-        ("srt", "a", " "),
-        *(("vtt", "&", "- "), ("vtt", "a &", "♪ "), ("vtt", "", "&amp;")),
-        *(("vtt", "a", "<v A"), ("vtt", "a", "<v A>"), ("vtt", "<1>", "a <1>")),
-    ],
-)
-def test_time_grows_with_the_length(form: Literal["srt", "vtt"], begun: str, unit: str) -> None:
-    """A sixteenth of the length takes no more than a quarter of the time."""
-
-    def seconds(times: int) -> float:
-        started = time.process_time()
-        text = cues(f"{begun}{unit * times}a")
-        text = text if form == "srt" else f"WEBVTT\n\n{text.replace(',', '.')}"
-        translated(Subtitles(text, name="", form=form), in_order)
-        return time.process_time() - started
-
-    assert seconds(8_000) < 0.5 + 64 * seconds(500)
-
-
-@pytest.mark.parametrize("tags", [r"{\i1}{\b1}", r"\h\h", r"{\an8}\N", r"<br>{\x}</i>"])
-@pytest.mark.parametrize("form", ["srt", "vtt"])
-def test_tags_beside_each_other_stay_in_order(tags: str, form: Literal["srt", "vtt"]) -> None:
-    if form == "vtt":
-        tags = "<00:01.000></i><c>"
-    for around in ("{}", " {}", "{} ", " {} "):
-        text = cues(f"the dog{around.format(tags)}runs in a park.")
-        text = text if form == "srt" else f"WEBVTT\n\n{text.replace(',', '.')}"
-        for imitation in (in_order, in_reverse, *map(at_random, range(20))):
-            assert translated(Subtitles(text, name="", form=form), imitation).count(tags) == 1
 
 
 def test_times_inside_of_a_text_stay() -> None:
