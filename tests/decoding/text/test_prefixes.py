@@ -161,16 +161,6 @@ def test_a_line_that_is_cut_begins_with_its_prefix_once(translator, text) -> Non
     assert best.text.count("The old dog") == 1
 
 
-def test_as_many_prefixes_as_lines(translator, text) -> None:
-    with pytest.raises(UserError, match=r"fewer prefixes than lines of text: line 3 has none"):
-        list(translator.translate(text, prefixes=["A", ""]))
-    with pytest.raises(UserError, match=r"more prefixes than lines: line 7 of the prefixes has no line"):
-        list(translator.translate(text, prefixes=[""] * 8))
-    with pytest.raises(UserError, match=r"more prefixes than lines"):
-        list(translator.translate([], prefixes=[""]))
-    assert list(translator.translate([], prefixes=[])) == []
-
-
 def test_prefixes_are_read_as_lines_are() -> None:
     some = {"prefixes": iter("xyz"), "others": None}
     assert list(chunks_with(["a", "b", "c"], some, characters=4)) == [
@@ -179,6 +169,8 @@ def test_prefixes_are_read_as_lines_are() -> None:
     ]
     with pytest.raises(UserError, match="fewer prefixes than lines of text: line 3 has none"):
         list(chunks_with(["a", "b", "c"], {"others": [*"123"], "prefixes": [*"xy"]}, characters=4))
+    with pytest.raises(UserError, match="more prefixes than lines: line 1 of the prefixes has no line"):
+        list(chunks_with([], {"prefixes": ["x"]}, characters=4))
 
 
 def test_a_prefix_that_no_translation_can_have(translator) -> None:
