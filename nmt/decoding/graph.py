@@ -81,7 +81,7 @@ def export(model: Seq2Seq, *, among: bool = False) -> Graphs:
         state = model.start(source, lengths)
         names = [name for name, _ in named(state)]
         carried = [name for name in names if name not in (*MEMORY, STEPS)]
-        start = _Called(model, lambda *inputs: _tensors(model.start(*inputs)))
+        start = _Called(model, lambda *inputs: tuple(part for _, part in named(model.start(*inputs))))
         encoder = _traced(start, {"source": source, "source_lengths": lengths}, names)
         state = state.select(torch.arange(3).repeat_interleave(2).view(3, 2))
 
@@ -113,10 +113,6 @@ def named(state: SearchState) -> Iterator[tuple[str, Tensor]]:
     parts += [("past.weights", past.weights), ("past.coverage", past.coverage), ("fed", fed)]
     parts.append((STEPS, torch.as_tensor(past.steps)))
     return ((name, part) for name, part in parts if part is not None)
-
-
-def _tensors(state: SearchState) -> tuple[Tensor, ...]:
-    return tuple(part for _, part in named(state))
 
 
 def _state(like: SearchState, parts: Mapping[str, Tensor]) -> SearchState:

@@ -101,21 +101,16 @@ class Scorer(AnyScorer):
         if state.columns is None:
             steps = [model.step(there, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
-            steps = list(self._steps_among(state.columns, there, state))
-        of_models, following = zip(*steps, strict=True)
+            ids, barred = state.columns
+            steps = []
+            for model, before in zip(self.models, state.models, strict=True):
+                vectors, _, following = model.advance(ids[there], before)
+                steps.append((model.log_probabilities_among(ids, barred, vectors), following))
+        of_models, after = zip(*steps, strict=True)
         values = self.together(of_models)
-        after = ScorerState(following, *state[1:])
         many = values.device.type == "cpu" and len(values) > FEW_ROWS
         listed = None if wanted is None or many else _listed(values, wanted)
-        return listed or Scores(values.cpu().numpy()), after
-
-    def _steps_among(
-        self, columns: tuple[Tensor, ...], tokens: Tensor, state: ScorerState
-    ) -> Iterator[tuple[Tensor, SearchState]]:
-        ids, barred = columns
-        for model, before in zip(self.models, state.models, strict=True):
-            vectors, _, following = model.advance(ids[tokens], before)
-            yield model.log_probabilities_among(ids, barred, vectors), following
+        return listed or Scores(values.cpu().numpy()), state._replace(models=after)
 
     def forced(
         self, sources: Sequence[Ids], targets: Sequence[Ids], *, attention: bool, stepwise: bool

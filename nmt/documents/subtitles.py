@@ -110,11 +110,10 @@ class Subtitles:
             parts: list[Part] = []
             self._runs += [text[written:start], parts]
             written = stop
-            for utterance in utterances:
-                whole = "".join(utterance)
+            for whole in utterances:
                 piece = piece_of(whole, self._form.notation)
                 spoken = _spoken(whole, self._form)
-                place = [settings, *_PLACE.findall(utterances[0][0]), *map(str.strip, _VOICE.findall(whole))]
+                place = [settings, *_PLACE.findall(utterances[0]), *map(str.strip, _VOICE.findall(whole))]
                 is_apart = several or spoken.startswith(_APART) or _LABEL.match(spoken) is not None
                 if piece is None:
                     parts.append(whole)
@@ -158,18 +157,18 @@ class Subtitles:
         return run.replace("\n", self._form.line_break)
 
 
-def _utterances(text: str, form: _Form) -> list[list[str]]:
-    """The rows of a text by speaker: each row with a dash, name, sound or voice begins another, as each of a song."""
-    utterances: list[list[str]] = []
+def _utterances(text: str, form: _Form) -> list[str]:
+    """What each speaker says in a text: a row with a dash, name, sound or voice begins another, as each of a song."""
+    utterances: list[str] = []
     has_text = True  # the last of them
     is_sound = False
     for row in form.row.findall(text):
         spoken = _spoken(row, form)
         begins = spoken.startswith(_SPEAKERS) or _VOICE.match(row) or _LABEL.match(f"{spoken} ") or is_sound
         if not utterances or (has_text and begins):
-            utterances.append([])
+            utterances.append("")
             has_text = False
-        utterances[-1].append(row)
+        utterances[-1] += row
         has_text = has_text or spoken != ""
         is_sound = _SOUND_ALONE.fullmatch(spoken) is not None
     return utterances

@@ -52,7 +52,7 @@ def spaces_around(sentences: Sequence[Span], line: str) -> list[str]:
     starts = [*(start for start, _ in sentences), len(line)]
     stops = [0, *(stop for _, stop in sentences)]
     between = (line[stop:start] for stop, start in zip(stops, starts, strict=True))
-    return [text and LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
+    return [LINE_END.sub(" ", "".join(filter(str.isspace, text))) for text in between]
 
 
 def is_installed() -> bool:
