@@ -1,14 +1,12 @@
 """nmt-translate and nmt-eval with --replace-unknown: a model of words, trained for a moment, that knows few of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.cli import evaluate, translate
-from tests.cli.conftest import refused
+from tests.cli.conftest import Train, refused
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 LINES = ["the dog sees Zoë .", "the Xylophon hears the QUUX .", "", "Anna likes the cat ."]
 

@@ -106,9 +106,7 @@ def test_help_shows_the_options_that_most_people_need(program: str, capsys: pyte
         (["--scores", "text"], "text: belongs to no option; give a value after its option's name"),
         (["--model"], "argument --model: expected one argument"),
         (["--beam"], "--beam: unknown; did you mean --beam-size?"),
-        (["--min-length"], "--min-length: unknown; did you mean --minimum-length?"),
         (["--model-dir"], "--model-dir: unknown; did you mean --model?"),  # and not --output, as for nmt-train
-        (["--s"], "--s: unknown; nmt-translate --help-all lists all options"),
         (["--lr", "3"], "--lr: unknown; nmt-translate --help-all lists all options"),
         (["-o", "out"], "-o: unknown; did you mean --output?"),
         (["--batch-size", "3"], "--batch-size: unknown; did you mean --batch-sentences?"),
@@ -171,7 +169,6 @@ def test_a_wrong_option_of_training(arguments: list[str], told: str, capsys: pyt
             ["--hypotheses", "a", "", "--runs", "b", "", "--json", ""],
             ["--hypotheses: the path is empty", "--runs: the path is empty", "--json: the path is empty"],
         ),
-        ("nmt-serve", ["--model", "", "--glossary="], ["--model: the path is empty", "--glossary: the path is empty"]),
         (
             "nmt-shortlist",
             ["--source", "a", "b", "--source", "c", "--output", ""],

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ from nmt.experiment import validation
 from nmt.experiment.training import logging_to, progress_bar
 from nmt.models.model_file import load_model
 from nmt.training.states import read_state
-from tests.cli.conftest import FEW, PIECES, at_validation, records, stop_at_validation
+from tests.cli.conftest import FEW, PIECES, Train, at_validation, records, stop_at_validation
 
 TRAIN = {
     *("step", "epoch", "split", "loss", "perplexity", "learning_rate", "gradient_norm"),
@@ -41,8 +41,6 @@ MODULES = {
     + (12 + 11) * 7,  # context and state → attentional vector
     "output_layer": 7 * PIECES,
 }
-
-Train = Callable[..., int]
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:

@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
-from tests.cli.conftest import FEW, complaint, stop_at_update
+from tests.cli.conftest import FEW, Train, complaint, stop_at_update
 from tests.cli.test_train import scripted_losses
 from tests.end_to_end.conftest import assert_same
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 

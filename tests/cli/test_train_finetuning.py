@@ -1,7 +1,6 @@
 """nmt-train --init-from: what is inherited, what is refused, what is frozen, and resuming without the first model."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ import yaml
 from nmt.config.loading import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import FEW, stop_at_validation
+from tests.cli.conftest import FEW, Train, stop_at_validation
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 

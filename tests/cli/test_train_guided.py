@@ -2,7 +2,6 @@
 
 import gzip
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 import yaml
 
 from nmt.training.states import read_state
-from tests.cli.conftest import TRAINING_PAIRS, records, settings, stop_at_update
+from tests.cli.conftest import TRAINING_PAIRS, Train, records, settings, stop_at_update
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 LINE = "0-0 1-1 2-2 3-3 4-4 5-5"  # "the dog sees the cat ." has a word for each of "der Hund sieht den Kater ."

@@ -2,7 +2,6 @@
 
 import math
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from nmt.experiment.candidates import build_candidates
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.update import UpdateResult, update
-from tests.cli.conftest import stop_at_update
+from tests.cli.conftest import Train, stop_at_update
 from tests.cli.test_train_guided import numbers, timeless
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 RISK = ("training.minimum_risk.size=7", "training.optimizer.learning_rate=0.003", "training.normalize_by=sentences")

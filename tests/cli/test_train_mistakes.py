@@ -1,16 +1,14 @@
 """Mistakes in what nmt-train is given: exit code 2, one clear message, nothing trained, nothing left in the way."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from nmt.models.model_file import load_model
-from tests.cli.conftest import complaint
+from tests.cli.conftest import Train, complaint
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 

@@ -1,7 +1,6 @@
 """nmt-train on several corpora: weights and tags, what is told of them, resuming, and what is refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from nmt.data.subwords import Subwords
 from nmt.decoding.text.protect import Sight
 from nmt.models.model_file import load_model
 from nmt.protected import LEARNED
-from tests.cli.conftest import PIECES
+from tests.cli.conftest import PIECES, Train
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 

@@ -1,6 +1,5 @@
 """Training with another objective, or with other weights validated, as a user runs it: what is kept, what resumes."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ from nmt.models.model_file import load_model
 from nmt.symbols import PIECES
 from nmt.training.states import read_state
 from nmt.training.update import UpdateResult, update
-from tests.cli.conftest import stop_at_update
+from tests.cli.conftest import Train, stop_at_update
 from tests.end_to_end.conftest import assert_same
-
-Train = Callable[..., int]
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """nmt-train with watched corpora: what is measured of them."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 import torch
 
 from nmt.models.model_file import load_model
-from tests.cli.conftest import FEW, records
+from tests.cli.conftest import FEW, Train, records
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
-Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 

@@ -122,9 +122,7 @@ def test_the_ending_tells_the_format(
     ("name", "what_to_do"),
     [
         ("a.docx", "save it as HTML"),
-        ("a.PDF", "save its text, as pdftotext does"),
         ("a.tex.gz", "convert it, as pandoc does, to HTML or Markdown"),
-        ("a.tar.gz", "unpack it, and give the files in it"),
         ("a.xlsx", "save the column of texts as a file with one text a line"),
         ("a.txt.xz", "unpack it, or pack it with gzip"),
     ],

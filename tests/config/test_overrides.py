@@ -84,9 +84,7 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
     ("override", "expected"),
     [
         ("training.batch_size=x", ": given 'x'; allowed: a whole number, at least 1"),
-        ("training.batchsize=3", ": unknown key; nearest: batch_size"),
         ("modle.encoder.layers=2", ": modle: unknown key; nearest: model"),
-        ("training.optimizer.rho=1", ": unknown key here; it goes with name: adadelta"),
         ("training.schedule.name=", ": given null; allowed: "),
         ("data.train.0.source=''", ": given ''; allowed: a path"),
         ("subwords.model=' '", ": given ' '; allowed: a path"),
@@ -100,7 +98,6 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
         ("training..batch_size=3", ": expected KEY=VALUE, such as"),
         ("name.x=3", ": name is 'demo' and has no keys below it"),
         ("data.train.x=3", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given 'x'"),
-        ("data.train.2={}", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given '2'"),
         ("training.freeze.1=encoder", ": training.freeze is a list, so an index from 0 to 0 follows"),
         ("seed=[", ": column 2: not valid YAML: expected the node content"),
         ("training.schedule={name: a, name: b}", ": the key name is given twice; both times in this line"),

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from nmt.config.schema import Config
-from nmt.errors import UserError
-from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
+from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
-from nmt.training.averaging import WeightedMean, average_weights, with_weights
+from nmt.training.averaging import WeightedMean, average_weights
 
 EMBEDDING = "source_embedding.weight"
 
@@ -53,11 +52,6 @@ def test_sums_are_exact(tmp_path: Path) -> None:
     assert average(paths, 1).item() == pytest.approx(2 / 3 / 2**20, rel=1e-6)
 
 
-def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="gone: no such model file"):
-        average_weights([write(tmp_path / "there", first=torch.ones(1)), tmp_path / "gone"])
-
-
 def test_agreement_is_the_cosine() -> None:
     """Of all matrices as one vector, (4, 0, 0, 3) and the mean of (2, 0, 0, 3) and (4, 0, 0, -3); not of biases."""
     mean = WeightedMean()
@@ -67,11 +61,3 @@ def test_agreement_is_the_cosine() -> None:
         0.8
     )
     assert mean.agreement({"a": torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "b": torch.full((9,), 7.0)}) == 0.0
-
-
-def test_the_average_is_in_the_model_for_a_while(tmp_path: Path) -> None:
-    paths = [write(tmp_path / str(value), first=torch.tensor([value])) for value in (1.0, 4.0)]
-    model = rebuild(load_model(paths[0]))
-    with with_weights(model, average_weights(paths)):
-        assert model.source_embedding.weight[0, 0] == 2.5
-    assert model.source_embedding.weight[0, 0] == 1.0
