@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from nmt.cli.options import parallel_inputs, read_parallel, read_whole
+from nmt.cli.options import parallel_inputs, read_parallel, read_whole, whole_number
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser, command
 from nmt.errors import collected, counted, refuse, refuse_lines
@@ -47,8 +47,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--first-word",
-        type=int,
-        choices=(0, 1),
+        type=whole_number(0, 1),
         metavar="N",
         help="the number that the first word of a sentence has in --gold-alignments, 0 or 1 (default: 0)",
     )

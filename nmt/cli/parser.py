@@ -45,8 +45,8 @@ class Parser(argparse.ArgumentParser):
         )
 
     def read(self, args: Sequence[str] | None = None) -> tuple[argparse.Namespace, list[str]]:
-        """The options in `args`, by default those of the process, and what is wrong with their values, instead of which
-        there are the defaults; ends the process if something is wrong with their names or places."""
+        """The options in `args`, by default those of the process, and what is wrong with their values: one that cannot
+        be read is the default. Ends the process if something is wrong with names or places."""
         self._places.clear()
         self._wrong = []
         options, rest = self.parse_known_args(args)
@@ -76,11 +76,10 @@ class Parser(argparse.ArgumentParser):
         """The value of an option, which argparse asks for whenever the option is given."""
         if action.type is Path or str(action.metavar).endswith(_PLACES):
             self._places.setdefault(action, []).append(arg_strings)
-        before = len(self._wrong)
         values = super()._get_values(action, arg_strings)
         if self._wrong and action.default is argparse.SUPPRESS:  # stores nothing: prints, and ends the process
             self._refuse(*self._wrong)
-        return values if len(self._wrong) == before else action.default
+        return values
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """The value in a text by the option's `type`; wrong ones are collected."""
@@ -88,12 +87,12 @@ class Parser(argparse.ArgumentParser):
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:
             self._wrong.append(f"{action.option_strings[-1]} {shlex.quote(arg_string)}: {error.message}")
-            return None
+            return action.default
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Collect a value that is none of the option's `choices`."""
         if value is not None and action.choices is not None and value not in action.choices:
-            name, choices = action.option_strings[-1], ", ".join(map(str, action.choices))
+            name, choices = action.option_strings[-1], ", ".join(action.choices)
             self._wrong.append(f"{name} {shlex.quote(str(value))}: unknown; choose one of {choices}")
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
@@ -136,8 +137,8 @@ def compare(
     tested against the baseline by a bootstrap of so many `resamples`, at least 40. `intervals`: have them without the
     test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
-    Raises UserError when the tokenizer is unavailable; ValueError when there are no systems, references, or sentences,
-    or line counts differ.
+    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no number; ValueError when there
+    are no systems, references, or sentences, or line counts differ.
     """
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
@@ -190,7 +191,11 @@ def _tested(column: Mapping[str, Counted], samples: int) -> tuple[Any, dict[str,
 
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
-    signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
+    try:
+        test = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)
+    except ValueError as error:
+        raise UserError(f"SACREBLEU_SEED: {error}") from None
+    signatures, results = test()
     ((title, signature),) = signatures.items()
     return signature, dict(zip(column, results[title], strict=True))
 

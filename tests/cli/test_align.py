@@ -111,13 +111,17 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
         ("--source a --target rev", ["nothing to do: give --gold-alignments FILE to score, or --output FILE to save"]),
         ("--alignments a", ["nothing to do: give --gold-alignments FILE to score"]),
         ("--alignments a --reverse-alignments rev --output o", ["--symmetrize HOW go together"]),
+        ("--alignments a --reverse-alignments rev --symmetrize onion --output o", ["--symmetrize onion: unknown"]),
         ("--alignments a --symmetrize union --json o", ["go together", "nothing to do", "--json needs"]),
         (
             "--alignments a --reverse-alignments rev --symmetrize union --gold-alignments gold --output -",
             ["--output -: standard output has the scores"],
         ),
         ("--alignments a --first-word 1 --output b", ["--first-word needs --gold-alignments FILE"]),
-        ("--alignments a --first-word 2 --gold-alignments gold", ["--first-word 2: unknown; choose one of 0, 1"]),
+        (
+            "--alignments a --first-word 2 --gold-alignments gold",
+            ["--first-word 2: allowed: a whole number"],
+        ),
         ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
         ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is not a link; expected source-target"]),
         ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),
