@@ -75,39 +75,34 @@ class CopyModel(nn.Module):
 
 
 def network(
-    decoder: str = "luong", *, source_size: int = 13, target_size: int = 17, score: str = "additive"
+    decoder: str = "luong",
+    *,
+    source_size: int = 13,
+    target_size: int = 17,
+    score: str = "additive",
+    scale: float = 3.0,
+    end_mark: bool = True,
 ) -> Seq2Seq:
-    """A random network in float64, where batches change a result only through a mistake."""
+    """A random network in float64, where batches change a result only through a mistake; the weights are scaled away
+    from the uniform distribution."""
     torch.manual_seed(3)
     sizes = {
         "embedding_size": 5,
         "initialization": {"range": 0.1},
-        "encoder": {"hidden_size": 3},
+        "encoder": {"hidden_size": 3, "end_mark": end_mark},
         "decoder": {"hidden_size": 7, "dropout": 0.5, **DECODERS[decoder]},
         "attention": {"score": score},
     }
     model = build_model(ModelConfig.model_validate(sizes), source_size=source_size, target_size=target_size).double()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(3)  # away from the uniform distribution
+            parameter.mul_(scale)
     return model
 
 
 def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segment: int) -> Translator:
-    """A random network in float64, whose weights are scaled away from the uniform distribution, and its text."""
-    torch.manual_seed(5)
-    sizes = {
-        "embedding_size": 7,
-        "initialization": {"range": 0.1},
-        "encoder": {"hidden_size": 5},
-        "decoder": {"type": "luong", "hidden_size": 11},
-        "attention": {"size": 3},
-    }
-    size = vocabularies.source.size
-    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(scale)
+    """A random network, and its text."""
+    model = network(source_size=vocabularies.source.size, target_size=vocabularies.target.size, scale=scale)
     decoding = DecodingConfig(max_length_ratio=1.0, max_length_extra=3)  # such networks hardly ever find an end
     return Translator([model], vocabularies, longest_segment=longest_segment, decoding=decoding)
 

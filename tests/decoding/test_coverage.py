@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import ModelConfig
 from nmt.decoding.engines import coverage_penalty
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.decoding.translator import Translator
-from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.conftest import network
 from tests.decoding.tables import beam_search
 from tests.translating import translate
 
@@ -106,21 +105,8 @@ def test_the_penalty_does_not_keep_the_search_going_where_nothing_can_win() -> N
 # ----------------------------------------------------------------------------------------------------------- the model
 
 
-def network(size: int, *, end_mark: bool = True, **attention: object) -> Seq2Seq:
-    """A random network in float64; `attention` has the decoder's type too."""
-    torch.manual_seed(5)
-    decoder = {"hidden_size": 10, "type": attention.pop("type", "luong")}
-    encoder = {"hidden_size": 5, "end_mark": end_mark}
-    sizes = {"embedding_size": 7, "encoder": encoder, "decoder": decoder, "attention": attention}
-    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
-
-
 def test_the_penalty_by_hand() -> None:
-    model = network(13)
+    model = network()
     start = Scorer([model]).start(torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([3, 2]), coverage=True)
     (state,) = start.models
     coverage = torch.tensor([[0.5, 2.0, 0.25], [1.0, 1.0, 0.0], [0.5, 1.5, 0.0], [0.0, 1.0, 0.0]]).double()
@@ -137,7 +123,7 @@ def test_the_penalty_by_hand() -> None:
 @pytest.mark.parametrize("lengths", [[3, 2], [3, 3]])
 def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int]) -> None:
     """One reads the end mark, the other does not; the order of the two makes no difference."""
-    models = [network(13), network(13, end_mark=False)]
+    models = [network(), network(end_mark=False)]
     source, tokens = torch.tensor([[4, 5, 3], [4, 3, PAD]]), np.array([6, 7])
     if lengths == [3, 3]:
         source[1] = torch.tensor([4, 8, 3])
@@ -156,7 +142,7 @@ def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int
 
 
 def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:
-    model = network(vocabularies.source.size)
+    model = network(source_size=vocabularies.source.size, target_size=vocabularies.target.size)
     line = " ".join(text[:2])
     cut = Translator([model], vocabularies, longest_segment=40)
     options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}

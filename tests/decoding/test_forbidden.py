@@ -107,7 +107,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"beam_size": 2, "no_repeat_ngram_size": 1, "minimum_length": 9},
     {"beam_size": 3, "max_length_ratio": 0.0, "max_length_extra": 9},
 ]
-REQUIRED = {"Two", "Wo", "A", "do", "men", "field", "is", "on", "ball"}
+REQUIRED = {"Two", "Wo", "A", "a", "do", "men", "field", "is", "on", "ball"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_no_search_writes_them(kind: str, search: dict[str, Any], request: pytes
     words = {word for several in free for one in several for word in re.findall(r"\w+", one.text)} - REQUIRED
     bound = list(translate(translator, LINES, **search, forbidden=sorted(words)))
     texts = [[one.text for one in several] for several in bound]
-    assert len(words) > 3
+    assert len(words) > 2
     assert not any(has(text, word) for several in texts for text in several for word in words)
     assert all(texts)
     alone = [
