@@ -156,24 +156,19 @@ class GraphsOfModel:
         self.key, self.make = key, make
         self._known: dict[bool, Graphs | Path] = {}
 
-    def kept(self, *, among: bool) -> Path | None:
-        return None if self.key is None else kept_graphs(self._name(among))
-
     def engine(self, threads: int, *, among: bool) -> Engine:
         """Raises CannotExportError, and what `make` raises."""
-        if (graphs := self._known.get(among) or self.kept(among=among)) is not None:
+        name = None if self.key is None else f"{self.key}{'.among' if among else ''}"
+        if graphs := self._known.get(among) or (kept_graphs(name) if name else None):
             with suppress(Exception):  # what was kept may be gone since
                 engine = Engine(graphs, threads)
                 self._known[among] = graphs
                 return engine
         if (made := self.make(among)) is None:
             raise CannotExportError
-        kept = None if self.key is None else keep_graphs(self._name(among), partial(_sessions, made, 1))
+        kept = None if name is None else keep_graphs(name, partial(_sessions, made, 1))
         self._known[among] = kept or made
         return Engine(self._known[among], threads)
-
-    def _name(self, among: bool) -> str:
-        return f"{self.key}{'.among' if among else ''}"
 
 
 class RuntimeScorer(AnyScorer):

@@ -456,19 +456,17 @@ def _unfit(path: Path, error: Exception) -> UserError:
 
 
 def _runtime_scorer(loaded: Sequence[_Loaded], files: _Files) -> RuntimeScorer | None:
-    """The models in ONNX Runtime, where it can compute so and its graphs are kept or are worth making; else None."""
+    """The models in ONNX Runtime, where it can compute so and its graphs are worth making; else None."""
+    must = files.precision == "int8"
+    if not (must or any(one.file.exported or one.path.stat().st_size >= WORTH_EXPORTING for one in loaded)):
+        return None
     graphs = [
         GraphsOfModel(graph_key(one.file, files.precision), partial(_exported, one, files.precision)) for one in loaded
     ]
-    among = files.shortlist is not None
-    must = files.precision == "int8"
-    is_worth = must or any(one.file.exported or one.path.stat().st_size >= WORTH_EXPORTING for one in loaded)
-    if not is_worth and not all(one.kept(among=among) for one in graphs):
-        return None
     scores = [one.file.config.model.attention.score for one in loaded]
     scorer = RuntimeScorer(graphs, scores, ensemble=files.ensemble)
     try:
-        scorer.engines(among=among)
+        scorer.engines(among=files.shortlist is not None)
     except CannotExportError:
         if must:
             raise UserError("precision int8: ONNX Runtime cannot compute this model; choose float32") from None
