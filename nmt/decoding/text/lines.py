@@ -44,12 +44,9 @@ def chunks_with(
     The texts have names in the plural. Raises UserError at once for arguments that are one text, which would be read as
     one text for each of its characters, and, where the line is read, for a text that has fewer lines, or more.
     """
-    problems = []
-    for name, texts in {"lines": lines, **beside}.items():
-        if isinstance(texts, str | bytes | bytearray):
-            text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
-            problems.append(f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]")
-    refuse(problems)
+    single = {name: texts for name, texts in {"lines": lines, **beside}.items() if isinstance(texts, str)}
+    what = "is one text, and must be a list of texts, one for each line"
+    refuse([f"{name} {what}: [{excerpt(text)}]" for name, text in single.items()])
     return _alongside(chunks(lines, characters, waiting), beside)
 
 
