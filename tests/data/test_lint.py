@@ -85,11 +85,6 @@ def tabbed(count: int) -> list[Pairs]:
     return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
 
 
-def barred(count: int) -> list[Pairs]:
-    table = [(f"a dog {number} ||| ein Hund", f"ein Hund {number}") for number in range(count)]
-    return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
-
-
 def escaped(count: int) -> list[Pairs]:
     return [sources(200, escaped=count), sources(50, first=200)]
 
@@ -105,7 +100,6 @@ def escaped(count: int) -> list[Pairs]:
             "valid.en and valid.de: 20 of 100 pairs (20.0%) have the same text on both sides (the first is line 81), ",
         ),
         (tabbed, 50, "train.en: 50 of 100 lines (50.0%) have a tab (the first is line 51), "),
-        (barred, 50, "train.en: 50 of 100 lines (50.0%) have ||| (the first is line 51), "),
         (
             escaped,
             2,
