@@ -24,7 +24,15 @@ def text(lines: int) -> str:
     return "".join(f"{line}\n" for line in texts)
 
 
-def save_random_model(path: Path, *, seed: int = 1, symbols: Sequence[str] = ()) -> Path:
+def save_random_model(
+    path: Path,
+    *,
+    seed: int = 1,
+    symbols: Sequence[str] = (),
+    size: int = SIZE,
+    decoder: str = "luong",
+    ratio: float = 0.5,
+) -> Path:
     """Write the model, whose configuration asks for beams of 3; returns its path."""
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
@@ -35,12 +43,12 @@ def save_random_model(path: Path, *, seed: int = 1, symbols: Sequence[str] = ())
                 "embedding_size": 5,
                 "initialization": {"range": 0.1},
                 "encoder": {"hidden_size": 3},
-                "decoder": {"type": "luong", "hidden_size": 7},
+                "decoder": {"type": decoder, "hidden_size": 7},
             },
-            "decoding": {"beam_size": 3, "max_length_ratio": 0.5, "max_length_extra": 3},
+            "decoding": {"beam_size": 3, "max_length_ratio": ratio, "max_length_extra": 3},
         }
     )
-    subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": SIZE}))
+    subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": size}))
     subwords = subwords.with_symbols(symbols)
     torch.manual_seed(seed)
     network = build_model(config.model, source_size=subwords.size, target_size=subwords.size)

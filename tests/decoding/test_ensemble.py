@@ -9,18 +9,17 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from nmt.config.schema import Config, SubwordsConfig
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.decoding.engines import ENSEMBLES
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.shortlist import Columns
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.models.model_file import ModelFile, save_model
-from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import END
 from tests.decoding.conftest import TEXT, network
+from tests.random_model import SENTENCES, save_random_model
 from tests.translating import translate
 
 SHORT: dict[str, Any] = {"max_length_ratio": 0.3, "max_length_extra": 4}  # these networks hardly ever end a translation
@@ -42,10 +41,6 @@ def of_size(vocabularies: Vocabularies, kind: str, **options: str) -> Seq2Seq:
     return network(kind, source_size=size, target_size=size, **options)
 
 
-def _id(subwords: Subwords, piece: str) -> int:
-    return subwords.pieces(range(subwords.size)).index(piece)
-
-
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
 def test_the_score_of_a_translation_is_that_of_forced_decoding(vocabularies, ensemble) -> None:
     models = [
@@ -56,10 +51,7 @@ def test_the_score_of_a_translation_is_that_of_forced_decoding(vocabularies, ens
     translator = Translator(models, vocabularies, ensemble=ensemble)
     options: dict[str, Any] = {"beam_size": 3, "length_penalty": "none", "alignments": True, **SHORT}
     translations = [best for best, *_ in translate(translator, TEXT[:3], **options)]
-    pairs = [
-        (vocabularies.source.encode(line), [_id(vocabularies.target, piece) for piece in best.tokens])
-        for line, best in zip(TEXT[:3], translations, strict=True)
-    ]
+    pairs = [(vocabularies.source.encode(line), best.ids) for line, best in zip(TEXT[:3], translations, strict=True)]
     scored = forced_decoding(translator.scorer, pairs, batch_tokens=100, attention=True)
     for best, joint, (source, target) in zip(translations, scored, pairs, strict=True):
         assert best.score == pytest.approx(joint.log_probability, abs=1e-9)
@@ -114,33 +106,11 @@ def test_a_member_without_attention_is_named(vocabularies, options, score) -> No
         translate(Translator(models, vocabularies), TEXT, **options)
 
 
-def save(path: Path, *, seed: int, subwords: Subwords, ratio: float = 2.0, decoder: str = "luong") -> Path:
-    pair = {"source": "a", "target": "b"}
-    config = Config.model_validate(
-        {
-            "name": "tiny",
-            "data": {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair},
-            "model": {
-                "embedding_size": 5,
-                "encoder": {"hidden_size": 3},
-                "decoder": {"hidden_size": 7, "type": decoder},
-            },
-            "decoding": {"max_length_ratio": ratio, "max_length_extra": 3},
-        }
-    )
-    torch.manual_seed(seed)
-    model = build_model(config.model, source_size=subwords.size, target_size=subwords.size)
-    weights = {name: 3 * weight for name, weight in model.state_dict().items()}
-    sizes = (subwords.size, subwords.size)
-    save_model(path, ModelFile(config, weights, subwords.model, subwords.model, sizes, {}))
-    return path
-
-
-def test_loading(tmp_path, vocabularies) -> None:
-    subwords, lines = vocabularies.source, TEXT[:2]
-    one = save(tmp_path / "one", seed=1, subwords=subwords, ratio=0.2)
-    other = save(tmp_path / "other", seed=2, subwords=subwords, decoder="bahdanau")
-    translator = Translator.load([one, str(other)])
+def test_loading(tmp_path: Path) -> None:
+    one = save_random_model(tmp_path / "one", ratio=0.2)
+    other = save_random_model(tmp_path / "other", seed=2, decoder="bahdanau")
+    translator, lines = Translator.load([one, str(other)]), SENTENCES[:2]
+    vocabularies = translator.vocabularies
     assert translator.decoding.max_length_ratio == 0.2  # the first one's
     models = [*Translator.load(one).models, *Translator.load(other).models]
     expected = Translator(models, vocabularies, decoding=translator.decoding)
@@ -153,10 +123,7 @@ def test_loading(tmp_path, vocabularies) -> None:
         results = list(loaded.translate(lines, length_penalty="none"))
         same = Translator(models, vocabularies, decoding=translator.decoding, ensemble=ensemble)
         assert results == list(same.translate(lines, length_penalty="none"))
-        pairs = [
-            (subwords.encode(line), [_id(subwords, piece) for piece in best.tokens])
-            for line, (best, *_) in zip(lines, results, strict=True)
-        ]
+        pairs = [(vocabularies.source.encode(line), best.ids) for line, (best, *_) in zip(lines, results, strict=True)]
         scored = forced_decoding(loaded.scorer, pairs, batch_tokens=100)
         for (best, *_), joint in zip(results, scored, strict=True):
             assert best.score == pytest.approx(joint.log_probability, abs=1e-3)
@@ -167,13 +134,11 @@ def test_loading(tmp_path, vocabularies) -> None:
     assert len(set(map(tuple, translations.values()))) == 3
 
 
-def test_mistakes_in_loading_are_told_together(tmp_path, vocabularies) -> None:
-    one = save(tmp_path / "one", seed=1, subwords=vocabularies.source)
-    larger = Subwords.train(TEXT, settings=SubwordsConfig(size=73))
-    other = save(tmp_path / "other", seed=1, subwords=larger)
+def test_mistakes_in_loading_are_told_together(tmp_path: Path) -> None:
+    one, other = save_random_model(tmp_path / "one"), save_random_model(tmp_path / "other", size=41)
     with pytest.raises(UserError) as caught:
         Translator.load([one, other, one, other])
-    differing = f"{one} and {other} cannot translate together: their {{}} vocabularies differ (71 and 73 pieces)"
+    differing = f"{one} and {other} cannot translate together: their {{}} vocabularies differ (43 and 41 pieces)"
     assert caught.value.messages == (differing.format("source"), differing.format("target"))
     with pytest.raises(UserError) as caught:
         Translator.load([one, tmp_path / "nowhere", tmp_path])

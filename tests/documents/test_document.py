@@ -4,17 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import Config
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.documents.document import read_document, translate_document
 from nmt.documents.document import written as document_written
 from nmt.errors import UserError
-from nmt.models.seq2seq import build_model
 from nmt.serving.limits import Limits, Pair
 from nmt.serving.models import Served
 from nmt.serving.requests import answer_to, read_request
+from tests.decoding.conftest import network
 from tests.known_model import save_known_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
@@ -162,16 +161,8 @@ def test_subtitles_in_a_script_without_spaces(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def without(translator: Translator) -> Translator:
     """A model without attention."""
-    pair = {"source": "a", "target": "b"}
-    config = Config.model_validate(
-        {
-            "name": "tiny",
-            "data": {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair},
-            "model": {"attention": {"score": "none"}},
-        }
-    )
     source, target = translator.vocabularies
-    model = build_model(config.model, source_size=source.size, target_size=target.size)
+    model = network(source_size=source.size, target_size=target.size, score="none")
     without = Translator([model], translator.vocabularies, languages=translator.languages)
     assert without.scorer.without_attention
     return without

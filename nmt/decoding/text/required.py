@@ -35,11 +35,6 @@ class Required(NamedTuple):
     complete: bool = False  # whether the last word is
     parts: list[str] = []  # noqa: RUF012 - of the text, one for each piece; of a prefix only
 
-    @property
-    def is_writable(self) -> bool:
-        """Whether the vocabulary has all of it, so that some translation can."""
-        return bool(self.tokens) and UNKNOWN not in self.tokens
-
 
 def encoded_prefix(text: str, target: Subwords) -> Required:
     """The prefix with this text, on one line; a blank one forces nothing."""
@@ -102,7 +97,7 @@ def impossible(prefix: Required, phrases: Sequence[Required], *, line: str) -> l
             f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
         )
     for phrase in phrases:
-        if not phrase.is_writable:
+        if not phrase.tokens or UNKNOWN in phrase.tokens:
             problems.append(
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
