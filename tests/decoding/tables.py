@@ -30,6 +30,17 @@ class Rows(NamedTuple):
         return Rows(self.table[rows.ravel()])
 
 
+class LoggedRows(NamedTuple):
+    """The same, and the rows that have been selected of it."""
+
+    table: Array
+    selections: list[list[list[int]]]
+
+    def select(self, rows: Array) -> "LoggedRows":
+        self.selections.append(rows.tolist())
+        return LoggedRows(self.table[rows.ravel()], self.selections)
+
+
 def random_tables(sentences: int, vocabulary: int, seed: int, *, spread: float = 2.0) -> Array:
     """Tables (sentences, vocabulary, vocabulary)."""
     generator = torch.Generator().manual_seed(seed)

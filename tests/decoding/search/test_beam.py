@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,21 +9,10 @@ import pytest
 from nmt.decoding.search.choices import best_continuations
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import beam_search, plain_beam_search, random_tables
+from tests.decoding.tables import LoggedRows, beam_search, plain_beam_search, random_tables
 
 A, B, C = 4, 5, 6
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
-
-
-class Rows(NamedTuple):
-    """The state of the tables: which table (sentence) each row belongs to, and a log of the rows that were selected."""
-
-    table: Array  # (rows,)
-    selections: list[list[list[int]]]
-
-    def select(self, rows: Array) -> "Rows":
-        self.selections.append(rows.tolist())
-        return Rows(self.table[rows.ravel()], self.selections)
 
 
 class Search:
@@ -40,7 +28,7 @@ class Search:
         self.rows: list[int] = []
         self.selections: list[list[list[int]]] = []
 
-    def step(self, tokens: Array, state: Rows, wanted: int | None) -> tuple[Scores, Rows]:
+    def step(self, tokens: Array, state: LoggedRows, wanted: int | None) -> tuple[Scores, LoggedRows]:
         self.rows.append(len(tokens))
         values = self.tables[state.table, tokens]
         if wanted is None or not self.lists:
@@ -62,7 +50,7 @@ class Search:
         def hypotheses(copies: int) -> list[list[Hypothesis]]:
             return beam_search(
                 self.step,
-                Rows(np.tile(np.arange(sentences), copies), self.selections),
+                LoggedRows(np.tile(np.arange(sentences), copies), self.selections),
                 beam_size=beam_size,
                 length_penalty=length_penalty,
                 max_lengths=np.array(limits * copies),
@@ -228,7 +216,7 @@ def test_nan_is_an_error(sentences: int) -> None:
     with pytest.raises(RuntimeError, match=r"token 2 .*NaN"):
         beam_search(
             lambda tokens, state, wanted: (Scores(broken[tokens]), state),
-            Rows(np.arange(sentences), []),
+            LoggedRows(np.arange(sentences), []),
             beam_size=2,
             length_penalty="none",
             max_lengths=np.array([5] * sentences),

@@ -3,7 +3,6 @@
 import ast
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from nmt.decoding.search.loop import Lanes, Policy, is_done, search
 from nmt.decoding.search.sampling import Draws
 from nmt.symbols import BEGIN, END
 from tests.decoding.search.test_beam import A, table
-from tests.decoding.tables import Rows, key_for, random_tables, table_step
+from tests.decoding.tables import LoggedRows, Rows, key_for, random_tables, table_step
 from tests.test_layers import PACKAGE, imports, sources
 
 PENALTIES = [1.0, 2.0, 3.0, 4.0]  # "average"; a lane has 2 tokens of at most 4
@@ -47,17 +46,6 @@ def test_many_lanes_at_once_are_done_as_each_by_itself() -> None:
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == done.tolist()
     limits[2] = 2
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == [False, True, True, True, False, True]
-
-
-class LoggedRows(NamedTuple):
-    """The state of the tables, and what has been selected of it."""
-
-    table: Array
-    selections: list[list[list[int]]]
-
-    def select(self, rows: Array) -> "LoggedRows":
-        self.selections.append(rows.tolist())
-        return LoggedRows(self.table[rows.ravel()], self.selections)
 
 
 def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
