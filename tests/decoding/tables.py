@@ -4,10 +4,12 @@ A table (vocabulary, vocabulary) holds log-probabilities: last token → next to
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
 
 from nmt.decoding.search.beam import Beam
@@ -83,6 +85,27 @@ def table_beam_search(
         n_best=n_best,
         rules=rules,
     )
+
+
+def scores_of_all(
+    transitions: list[list[float]], tokens: Iterable[int], limit: int, length_penalty: LengthPenalty
+) -> dict[tuple[int, ...], float]:
+    """The score of every translation that these tokens make, of fewer than `limit`."""
+    totals = {
+        words: sum(transitions[last][token] for last, token in pairwise((BEGIN, *words, END)))
+        for length in range(limit)
+        for words in product([*tokens], repeat=length)
+    }
+    return {words: total / penalty(len(words) + 1, length_penalty) for words, total in totals.items()}
+
+
+def assert_best(found: Sequence[Hypothesis], every: Mapping[tuple[int, ...], float], n_best: int) -> None:
+    """What was found are the best of all. They are not compared as lists: 4 4 5 4 and 4 5 4 4 are made of the same
+    steps, and equally good."""
+    scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in found}
+    assert len(scores) == len(found) == min(n_best, len(every))
+    assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:n_best])
+    assert scores == pytest.approx({words: every[words] for words in scores})
 
 
 def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows = lambda words, token: True) -> list[int]:

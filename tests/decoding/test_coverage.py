@@ -1,6 +1,5 @@
 """The coverage penalty: its equation, the exact early stop with it, and the weights that it sums in every decoder."""
 
-import itertools
 import math
 from typing import NamedTuple
 
@@ -10,11 +9,11 @@ import torch
 
 from nmt.decoding.engines import coverage_penalty
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores
 from nmt.decoding.translator import Translator
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import network
-from tests.decoding.tables import beam_search
+from tests.decoding.tables import assert_best, beam_search, scores_of_all
 from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -69,16 +68,10 @@ class Search:
 def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenalty) -> None:
     search = Search(3, 6, seed=11)  # the words are 1, 4 and 5
     for transitions, result in zip(search.tables.tolist(), search(400, length_penalty, n_best=7), strict=True):
-        every, plain = {}, {}
-        for length in range(LIMIT):
-            for words in itertools.product((1, 4, 5), repeat=length):
-                total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, END)))
-                plain[words] = total / penalty(length + 1, length_penalty)
-                every[words] = plain[words] + search.supplement(list(words))
-        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
-        assert scores == pytest.approx({words: every[words] for words in scores})
-        assert list(scores) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
+        plain = scores_of_all(transitions, (1, 4, 5), LIMIT, length_penalty)
+        assert_best(result, {words: score + search.supplement(list(words)) for words, score in plain.items()}, 7)
+        found = [tuple(hypothesis.tokens) for hypothesis in result]
+        assert found != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
 
 
 def small_search(transitions: dict[int, dict[int, float]]) -> Search:

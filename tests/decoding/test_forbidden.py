@@ -1,6 +1,5 @@
 """Translations without forbidden phrases: what remains of an exhaustive search, and none in any search."""
 
-import itertools
 import re
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.search.hypotheses import LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.search.rules import MinimumLength, NoForbidden, NoRepeatedNgrams, Rule
 from nmt.decoding.shortlist import Shortlist, fingerprints
 from nmt.decoding.text.forbidden import Forbidden
@@ -18,7 +17,7 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import random_translator
-from tests.decoding.tables import random_tables, table_beam_search
+from tests.decoding.tables import assert_best, random_tables, scores_of_all, table_beam_search
 from tests.decoding.text.test_forbidden import has
 from tests.translating import translate
 
@@ -46,17 +45,9 @@ def test_what_remains_of_an_exhaustive_search(few: Subwords, length_penalty: Len
     )
     usual = [token for token in range(few.size) if token not in (PAD, BEGIN, END)]
     for transitions, limit, result in zip(tables.tolist(), LIMITS, results, strict=True):
-        every = {
-            words: sum(transitions[a][b] for a, b in itertools.pairwise((BEGIN, *words, END)))
-            / penalty(len(words) + 1, length_penalty)
-            for length in range(limit)
-            for words in itertools.product(usual, repeat=length)
-            if not any(has(few.decode(words), phrase) for phrase in PHRASES)
-        }
-        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert len(scores) == len(result) == min(9, len(every))
-        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:9])
-        assert scores == pytest.approx({words: every[words] for words in scores})
+        every = scores_of_all(transitions, usual, limit, length_penalty)
+        left = {words: every[words] for words in every if not any(has(few.decode(words), one) for one in PHRASES)}
+        assert_best(result, left, 9)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 11])

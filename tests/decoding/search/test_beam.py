@@ -1,6 +1,5 @@
 """Beam search on hand-written transition tables: the next token's probabilities depend on the last token only."""
 
-import itertools
 import math
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from nmt.decoding.search.choices import best_continuations
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import LoggedRows, beam_search, plain_beam_search, random_tables
+from tests.decoding.tables import LoggedRows, assert_best, beam_search, plain_beam_search, random_tables, scores_of_all
 
 A, B, C = 4, 5, 6
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -228,17 +227,9 @@ def test_nan_is_an_error(sentences: int) -> None:
 def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenalty) -> None:
     vocabulary, limit = 6, 4  # the words are 1, 4 and 5
     tables = random_tables(3, vocabulary, seed=11)
-    expected = []
-    for transitions in tables.tolist():
-        scored = []
-        for length in range(limit):
-            for words in itertools.product((1, 4, 5), repeat=length):
-                path = (BEGIN, *words, END)
-                total = sum(transitions[last][token] for last, token in itertools.pairwise(path))
-                scored.append((total / penalty(length + 1, length_penalty), list(words)))
-        expected.append([words for _, words in sorted(scored, reverse=True)[:5]])
     results = Search(tables)(200, length_penalty=length_penalty, max_lengths=limit, n_best=5)
-    assert tokens(results) == expected
+    for transitions, result in zip(tables.tolist(), results, strict=True):
+        assert_best(result, scores_of_all(transitions, (1, 4, 5), limit, length_penalty), 5)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)

@@ -1,6 +1,5 @@
 """Searches under constraints: against exhaustive search and plain lists on tables, and on text with random networks."""
 
-import itertools
 import random
 from collections.abc import Sequence
 
@@ -9,12 +8,12 @@ import pytest
 
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.constrained import Banks
-from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
-from nmt.symbols import BEGIN, UNKNOWN
-from tests.decoding.tables import Rows, normalized, random_tables, table_step
+from nmt.symbols import UNKNOWN
+from tests.decoding.tables import Rows, assert_best, normalized, random_tables, scores_of_all, table_step
 
 Ids = Sequence[int]
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -129,16 +128,9 @@ def test_a_beam_wide_enough_equals_exhaustive_search(phrases, length_penalty: Le
     tables = random_tables(3, 6, seed=23)  # the words are UNKNOWN, 4 and 5
     results = searched(tables, phrases, beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=7)
     for transitions, required, result in zip(tables.tolist(), phrases, results, strict=True):
-        every = {}
-        for length in range(LIMIT):
-            for words in itertools.product((UNKNOWN, 4, 5), repeat=length):
-                if all(contains(words, phrase) for phrase in required):
-                    total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, 3)))
-                    every[words] = total / penalty(length + 1, length_penalty)
-        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert len(scores) == len(result) == min(7, len(every))
-        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
-        assert scores == pytest.approx({words: every[words] for words in scores})
+        every = scores_of_all(transitions, (UNKNOWN, 4, 5), LIMIT, length_penalty)
+        having = {words: every[words] for words in every if all(contains(words, phrase) for phrase in required)}
+        assert_best(result, having, 7)
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
@@ -251,14 +243,9 @@ def test_a_wide_beam_for_whole_words_equals_exhaustive_search(phrases: list[list
     (result,) = searched(
         tables, [phrases], beam_size=400, limits=[limit], n_best=7, rules=[NoUnknown()], continuing=continuing
     )
-    every = {}
-    for length in range(limit):
-        for words in itertools.product((4, 5), repeat=length):
-            if all(contains(words, phrase, (5,)) for phrase in phrases):
-                total = sum(tables[0, last, token].item() for last, token in itertools.pairwise((BEGIN, *words, 3)))
-                every[words] = total / penalty(length + 1, "average")
-    assert [hypothesis.score for hypothesis in result] == pytest.approx(sorted(every.values(), reverse=True)[:7])
-    assert all(tuple(hypothesis.tokens) in every for hypothesis in result)
+    every = scores_of_all(tables[0].tolist(), (4, 5), limit, "average")
+    having = {words: every[words] for words in every if all(contains(words, phrase, (5,)) for phrase in phrases)}
+    assert_best(result, having, 7)
 
 
 def test_a_phrase_makes_no_complete_prefix_longer() -> None:

@@ -19,8 +19,10 @@ from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from tests.decoding.tables import (
     Allows,
     Words,
+    assert_best,
     next_tokens,
     random_tables,
+    scores_of_all,
     table_beam_search,
 )
 
@@ -106,11 +108,7 @@ def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: 
             tuple(words): total / penalty(len(words) + 1, length_penalty)
             for total, words in every_translation(transitions, LIMIT, allows, [], 0.0)
         }
-        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert len(scores) == len(result) == min(7, len(every))
-        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
-        # not compared with a list of words: 4 4 5 4 and 4 5 4 4 are made of the same steps, and equally good
-        assert scores == pytest.approx({words: every[words] for words in scores})
+        assert_best(result, every, 7)
 
 
 # --------------------------------------------------------------------------------------------------- one rule at a time
@@ -178,14 +176,9 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
         tables, [], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3, prefix=forced
     )
     for transitions, prefix, result in zip(tables.tolist(), prefixes, results, strict=True):
-        every = {
-            tuple(words): total / penalty(len(words) + 1, length_penalty)
-            for total, words in every_translation(transitions, LIMIT, lambda words, token: True, [], 0.0)
-            if words[: len(prefix)] == prefix
-        }
-        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:3])
-        assert scores == pytest.approx({words: every[words] for words in scores})
+        every = scores_of_all(transitions, (UNKNOWN, 4, 5), LIMIT, length_penalty)
+        begun = {words: score for words, score in every.items() if [*words[: len(prefix)]] == prefix}
+        assert_best(result, begun, 3)
 
 
 def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
