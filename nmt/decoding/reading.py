@@ -105,19 +105,18 @@ class Reader:
         `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them. Raises
         UserError for what cannot be required of a line, and for half of a surrogate pair, which no subword model reads.
         """
+        names = [f"line {number}" if self.numbered else excerpt(line) for number, line in enumerate(lines, first + 1)]
         for what, texts in (("", lines), ("the prefix of ", prefixes), ("the constraints of ", constraints)):
-            for number, text in enumerate(texts, first + 1):
+            for name, text in zip(names, texts, strict=True):
                 if (half := no_character(text)) is not None:
-                    name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
                     raise UserError(f"{what}{name}: {half[1]}")
         requires = [
             bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
         ]
         segments = self._cut(lines, requires, first)
         problems: list[str] = []
-        given = compress(enumerate(zip(lines, segments, prefixes, constraints, strict=True), first + 1), requires)
-        for number, (line, parts, prefix, phrases) in given:
-            name = f"line {number}" if self.numbered else excerpt(line)
+        together = zip(lines, segments, prefixes, constraints, names, strict=True)
+        for line, parts, prefix, phrases, name in compress(together, requires):
             parts[:] = self._with_required(line, parts, prefix, phrases, name, problems)
         refuse(problems)
         return segments

@@ -118,23 +118,19 @@ class Writer:
         hypotheses: Sequence[Sequence[Hypothesis]],
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
-        hypotheses = [
-            [self._as_title(segment, one) for one in several]
+        found = [
+            [(segment, self._as_title(segment, one)) for one in several]
             for segment, several in zip(chain(*segments), hypotheses, strict=True)
         ]
-        together = zip(chain(*segments), hypotheses, strict=True)
-        pairs = [(segment, one) for segment, several in together for one in several]
-        weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
+        weights, of_segments = iter(self._attention([*chain(*found)])), iter(found)
         for line, parts in zip(lines, segments, strict=True):
             if not parts:
                 yield [self._nothing(line)]
                 continue
             words = _LineWords(parts[0], self.vocabularies.source)
-            written = [
-                [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
-                for segment in parts
-            ]
-            yield self._whole_line(written)
+            yield self._whole_line(
+                [[self._written(*one, next(weights), words) for one in next(of_segments)] for _ in parts]
+            )
 
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
         """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
