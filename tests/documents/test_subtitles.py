@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pysubs2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt.decoding.writing import Translation
 from nmt.documents.subtitles import Subtitles
@@ -296,37 +294,3 @@ def test_times_inside_of_a_text_stay() -> None:
     subtitles = Subtitles(text, name="")
     assert subtitles.lines == ["He has seen 3 <4>."]
     assert translated(subtitles, in_order) == text.replace("He", "HE").replace("has seen", "HAS SEEN")
-
-
-PARTS = st.sampled_from(
-    [
-        "a",
-        "B.",
-        "我们，",
-        "<br>",
-        r"\N",
-        "<i>",
-        "</i>",
-        "<b>",
-        r"{\an8}",
-        "\n",
-        " ",
-        "- ",
-        "♪",
-        "...",
-        "<font x='1'>",
-        "c, d",
-    ]
-)
-
-
-@settings(max_examples=100)
-@given(st.lists(st.lists(PARTS, min_size=1, max_size=8).map("".join), max_size=8), st.integers(0, 99))
-def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
-    file = cues(*texts)
-    written = translated(Subtitles(file, name=""), at_random(seed))
-    assert re.findall("^.*-->.*$", written, re.M) == re.findall("^.*-->.*$", file, re.M)
-    tag = re.compile(r"</?(?:i|b|font)[^<>]*>|\{.*?\}")
-    assert sorted(tag.findall(written)) == sorted(tag.findall(file))
-    rows, now = ([text.count("\n") for text in re.split("^.*-->.*$", one, flags=re.M)] for one in (file, written))
-    assert all(before >= after for before, after in zip(rows, now, strict=True))

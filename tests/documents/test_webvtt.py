@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
 from tests.documents.imitation import at_random, in_order, in_reverse, linked, translated
+from tests.documents.test_subtitles import cues as cues_of_subrip
 
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding="utf-8")
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
@@ -220,40 +221,28 @@ def test_webvtt_that_is_read_as_subrip() -> None:
     )
 
 
-PARTS = st.sampled_from(
-    [
-        "a",
-        "B.",
-        "我们，",
-        "<i>",
-        "</i>",
-        "<v Ann>",
-        "</v>",
-        "<c.x>",
-        "<00:01.500>",
-        "<00:02.500>",
-        "&nbsp;",
-        "&#9834;",
-        "\n",
-        " ",
-        "- ",
-        "&amp;",
-        "&lt;b>",
-        "<",
-        ">",
-    ]
-)
+PARTS = {  # of texts in each format, the tags that all stay, and a file with some texts
+    "srt": (r"<br> \N <b> {\an8} ♪ ... <font_x='1'> c,_d", r"</?(?:i|b|font)[^<>]*>|\{.*?\}", cues_of_subrip),
+    "vtt": ("<v_Ann> </v> <c.x> <00:01.500> <00:02.500> &nbsp; &#9834; &amp; &lt;b> < >", TAGS.pattern, cues),
+}
 
 
-@settings(max_examples=100)
-@example(["a", "<i>", "a<i>\n</i>a"], 0)  # a row ends in a mark, and not once more elsewhere
-@given(st.lists(st.lists(PARTS, min_size=1, max_size=8).map("".join), max_size=8), st.integers(0, 99))
-def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
-    file = cues(*texts)
-    written = translated(read(file), at_random(seed))
+def some_texts(form: str) -> st.SearchStrategy[tuple[str, list[str]]]:
+    parts = ["\n", " ", "- ", "a", "B.", "我们，", "<i>", "</i>"]
+    parts += [part.replace("_", " ") for part in PARTS[form][0].split()]
+    return st.tuples(st.just(form), st.lists(st.lists(st.sampled_from(parts), min_size=1, max_size=8).map("".join)))
+
+
+@settings(max_examples=200)
+@example(("vtt", ["a", "<i>", "a<i>\n</i>a"]), 0)  # a row ends in a mark, and not once more elsewhere
+@given(st.sampled_from([*PARTS]).flatmap(some_texts), st.integers(0, 99))
+def test_any_tags_and_translations(texts: tuple[str, list[str]], seed: int) -> None:
+    form, (_, tags, written_as) = texts[0], PARTS[texts[0]]
+    file = written_as(*texts[1])
+    written = translated(Subtitles(file, name="", form=form), at_random(seed))
     assert HEADS.findall(written) == HEADS.findall(file)
     assert STAMPS.findall(written) == STAMPS.findall(file)
-    assert sorted(TAGS.findall(written)) == sorted(TAGS.findall(file))
+    assert sorted(re.findall(tags, written)) == sorted(re.findall(tags, file))
     rows, now = ([text.count("\n") for text in HEADS.split(one)] for one in (file, written))
     assert all(before >= after for before, after in zip(rows, now, strict=True))
-    read(written)
+    Subtitles(written, name="", form=form)
