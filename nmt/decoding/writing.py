@@ -6,9 +6,9 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, partial
 from itertools import chain, compress
 from typing import NamedTuple
 
@@ -73,32 +73,23 @@ class Written(NamedTuple):
     scores: WordScores | None = None
 
 
-class _LineWords:
-    """The words of a line as pieces are parts of them, and finer ones; the same where there are none."""
+class _LineWords(NamedTuple):
+    """The words of a line."""
 
-    def __init__(self, segment: Segment, source: Subwords) -> None:
-        self.segment, self.source = segment, source
+    text: str  # the line with whole words
+    both: Sequence[PieceWords]  # words as pieces are parts of them, and finer ones; the same where there are none
+    places: Sequence[list[Span]]  # where both are in the text
 
-    @cached_property
-    def both(self) -> tuple[PieceWords, PieceWords]:
-        text, source = self.text, self.source
-        if source.joiner:
-            spans = spans_of_parts(source.line_parts(self.segment.line), text)
-        else:
-            spans = [seen.span(*span) for seen in self.segment.of_line for span in source.spans(seen.text)]
-        words = words_of_parts(text, spans)
-        return words, words_of_parts(text, spans, finer=True) if has_finer(text) else words
 
-    @cached_property
-    def text(self) -> str:
-        """The line with whole words."""
-        return self.source.whole_words(self.segment.line)
-
-    @cached_property
-    def places(self) -> tuple[list[Span], list[Span]]:
-        """Where both are in the text."""
-        words, finer = (spans_of_parts(several.words, self.text) for several in self.both)
-        return words, finer
+def _line_words(segment: Segment, source: Subwords) -> _LineWords:
+    text = source.whole_words(segment.line)
+    if source.joiner:
+        spans = spans_of_parts(source.line_parts(segment.line), text)
+    else:
+        spans = [seen.span(*span) for seen in segment.of_line for span in source.spans(seen.text)]
+    words = words_of_parts(text, spans)
+    both = words, words_of_parts(text, spans, finer=True) if has_finer(text) else words
+    return _LineWords(text, both, [spans_of_parts(several.words, text) for several in both])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +118,7 @@ class Writer:
             if not parts:
                 yield [self._nothing(line)]
                 continue
-            words = _LineWords(parts[0], self.vocabularies.source)
+            words = cache(partial(_line_words, parts[0], self.vocabularies.source))  # where they are asked for
             yield self._whole_line(
                 [[self._written(*one, next(weights), words) for one in next(of_segments)] for _ in parts]
             )
@@ -186,8 +177,10 @@ class Writer:
         """Whether there are unknown words to replace, beyond the prefix."""
         return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
-    def _written(self, segment: Segment, hypothesis: Hypothesis, weights: Weights | None, words: _LineWords) -> Written:
-        """The hypothesis with its text; `words` are those of the line."""
+    def _written(
+        self, segment: Segment, hypothesis: Hypothesis, weights: Weights | None, words: Callable[[], _LineWords]
+    ) -> Written:
+        """The hypothesis with its text; `words` gives those of the line."""
         target, tokens, seen = self.vocabularies.target, hypothesis.tokens, segment.seen
         replaces = weights is not None and self._replaces_unknown(segment, hypothesis)
         marked = None if replaces else len(segment.prefix.tokens)
@@ -207,13 +200,13 @@ class Writer:
             links = weighted_links(attention, seen.text, text)
         parts = pieces(seen.text, marks, text, links, fixed=required)
         if replaces:
-            source = words.both[1].part(segment.first, len(segment.source))
+            source = words().both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
             kept = [mark.place for mark in seen.marks]
             for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
-                place = words.places[1][word]
+                place = words().places[1][word]
                 if not (overlapping(required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
             replaced = pieces(seen.text, marks, text, links, fixed=required)
@@ -229,13 +222,13 @@ class Writer:
             return found
 
         def aligned(*, finer: bool) -> SoftAlignment:
-            source = words.both[finer].part(segment.first, len(segment.source))
-            target, sources = words_of_parts(whole, spans, finer=finer), words.places[finer]
+            source = words().both[finer].part(segment.first, len(segment.source))
+            target, sources = words_of_parts(whole, spans, finer=finer), words().places[finer]
             places = spans_of_parts(target.words, whole)
-            attended = attended_by_marks(parts, places, marks=marks, line=words.text, sources=sources)
+            attended = attended_by_marks(parts, places, marks=marks, line=words().text, sources=sources)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 
-        has_others = words.both[0] is not words.both[1] or has_finer(whole)
+        has_others = has_finer(words().text) or has_finer(whole)
         alignment = aligned(finer=False)
         return found._replace(alignment=alignment, finer=aligned(finer=True) if has_others else alignment)
 
