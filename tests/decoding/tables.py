@@ -4,6 +4,7 @@ A table (vocabulary, vocabulary) holds log-probabilities: last token → next to
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
@@ -116,33 +117,36 @@ def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows = lamb
     return tokens or [END]
 
 
-def plain_beam_search(
+def plain_search(
     transitions: list[list[float]],
     *,
     beam_size: int,
     length_penalty: LengthPenalty,
     limit: int,
-) -> list[Words]:
-    """Beam search for one sentence with lists and loops, and without the bound that ends it early; best first."""
-    live: list[tuple[float, Words]] = [(0.0, [])]
-    finished: list[tuple[float, Words]] = []
+    groups: int = 1,
+    strength: float = 0.0,
+) -> list[list[Words]]:
+    """Beam search for one sentence with lists and loops, and without the bound that ends it early; of each group, best
+    first. A token loses `strength` for each hypothesis of an earlier group that has just been given it."""
+    live: list[list[tuple[float, Words]]] = [[(0.0, [])] for _ in range(groups)]
+    finished: list[list[tuple[float, Words]]] = [[] for _ in range(groups)]
     for length in range(1, limit + 1):
-        candidates = [
-            (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
-            for total, words in live
-            for token in next_tokens(words, len(transitions), limit)
-        ]
-        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
-        finished += [
-            (total / penalty(length, length_penalty), words[:-1])
-            for total, words in candidates[:beam_size]
-            if words[-1] == END
-        ]
-        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
-        best = max((score for score, _ in finished), default=-math.inf)
-        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
-            break
-    return [words for _, words in sorted(finished, key=lambda candidate: -candidate[0])]
+        divisor, seen = penalty(length, length_penalty), Counter[int]()
+        for group in range(groups):
+            candidates = [
+                (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
+                for total, words in live[group]
+                for token in next_tokens(words, len(transitions), limit)
+            ]
+            candidates.sort(key=lambda one: strength * seen[one[1][-1]] * (length < limit) - one[0])
+            ending = [one for one in candidates[:beam_size] if one[1][-1] == END]
+            finished[group] += [(total / divisor, words[:-1]) for total, words in ending]
+            live[group] = [one for one in candidates[: 2 * beam_size] if one[1][-1] != END][:beam_size]
+            best = max((score for score, _ in finished[group]), default=-math.inf)
+            if len(finished[group]) >= beam_size and all(best >= total / divisor for total, _ in live[group]):
+                live[group] = []
+            seen.update(words[-1] for _, words in live[group])
+    return [[words for _, words in sorted(some, key=lambda one: -one[0])] for some in finished]
 
 
 def key_for(token: int, *others: int) -> int:

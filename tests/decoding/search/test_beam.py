@@ -8,7 +8,7 @@ import pytest
 from nmt.decoding.search.choices import best_continuations
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, Scores, penalty
 from nmt.symbols import BEGIN, END, PAD
-from tests.decoding.tables import LoggedRows, assert_best, beam_search, plain_beam_search, random_tables, scores_of_all
+from tests.decoding.tables import LoggedRows, assert_best, beam_search, plain_search, random_tables, scores_of_all
 
 A, B, C = 4, 5, 6
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -241,5 +241,5 @@ def test_agrees_with_a_plain_search_that_never_stops_early(
     limits = [1 + sentence % 13 for sentence in range(17)]
     results = Search(tables)(beam_size, length_penalty=length_penalty, max_lengths=limits, n_best=n_best)
     for transitions, limit, result in zip(tables.tolist(), limits, tokens(results), strict=True):
-        plain = plain_beam_search(transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit)
+        (plain,) = plain_search(transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit)
         assert result == plain[:n_best]

@@ -1,7 +1,6 @@
 """Diverse beam search on hand-written tables, against the same search with lists and loops, and on text."""
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,13 +8,13 @@ import pytest
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.diverse import Groups
-from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty
 from nmt.decoding.search.loop import search
 from nmt.decoding.translator import Translator
-from nmt.symbols import BEGIN, END, PAD
+from nmt.symbols import BEGIN
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
-from tests.decoding.tables import Rows, random_tables, table_step
+from tests.decoding.tables import Rows, plain_search, random_tables, table_step
 from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -55,37 +54,6 @@ def test_a_small_strength_changes_little_and_nothing_is_given_twice() -> None:
     assert [hypothesis.tokens for hypothesis in best] == [[A, C], [A, B, C]]  # each of the three groups finds these two
 
 
-def plain_search(
-    transitions: list[list[float]], groups: int, size: int, strength: float, limit: int, length_penalty: LengthPenalty
-) -> list[list[int]]:
-    """The best hypothesis of each group, by lists and loops, and without the bound that ends a search early."""
-    live = [[(0.0, [])] for _ in range(groups)]
-    finished: list[list[tuple[float, list[int]]]] = [[] for _ in range(groups)]
-    for length in range(1, limit + 1):
-        seen: Counter[int] = Counter()
-        for group in range(groups):
-            candidates = [
-                (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
-                for total, words in live[group]
-                for token in range(len(transitions))
-                if token not in (PAD, BEGIN) and (token == END or length < limit)
-            ]
-            lost = lambda candidate: candidate[0] - strength * seen[candidate[1][-1]] * (length < limit)  # noqa: B023, E731
-            candidates = sorted(candidates, key=lambda candidate: -lost(candidate))[: 2 * size]
-            finished[group] += [
-                (total / penalty(length, length_penalty), words[:-1])
-                for total, words in candidates[:size]
-                if words[-1] == END
-            ]
-            live[group] = [candidate for candidate in candidates if candidate[1][-1] != END][:size]
-            best = max((score for score, _ in finished[group]), default=-math.inf)
-            top = max((total for total, _ in live[group]), default=-math.inf) / penalty(length, length_penalty)
-            if len(finished[group]) >= size and best >= top:
-                live[group] = []
-            seen.update(words[-1] for _, words in live[group])
-    return [max(hypotheses)[1] for hypotheses in finished]
-
-
 @pytest.mark.parametrize("length_penalty", PENALTIES)
 @pytest.mark.parametrize(("groups", "size"), [(2, 1), (3, 2), (5, 1), (2, 4)])
 def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: LengthPenalty) -> None:
@@ -96,7 +64,8 @@ def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: Leng
     )
     compared = 0
     for transitions, limit, hypotheses in zip(tables.tolist(), limits, results, strict=True):
-        expected = plain_search(transitions, groups, size, 20.0, limit, length_penalty)
+        how = {"groups": groups, "strength": 20.0, "beam_size": size, "length_penalty": length_penalty}
+        expected = [best for best, *_ in plain_search(transitions, limit=limit, **how)]
         if len({tuple(words) for words in expected}) == groups:  # else a group gives another than its best
             compared += 1
             assert sorted(hypothesis.tokens for hypothesis in hypotheses) == sorted(expected)
