@@ -116,16 +116,6 @@ def test_a_long_line_is_translated_in_full(copy_model, vocabularies) -> None:
     assert len(translation.tokens) == len(vocabularies.source.encode(line))
 
 
-def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_model, vocabularies, text) -> None:
-    lengths = [len(vocabularies.source.encode(line)) + 1 for line in text]
-    list(translate(Translator([copy_model], vocabularies), list(text) * 5, batch_tokens=60))
-    assert sum(sentences for sentences, _ in copy_model.batches) == 30
-    assert all(sentences * length <= 60 or sentences == 1 for sentences, length in copy_model.batches)
-    copy_model.batches.clear()
-    list(translate(Translator([copy_model], vocabularies), text, batch_tokens=1))
-    assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
-
-
 @pytest.mark.parametrize("rules", [{}, *RULES], ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     lines = [line for line in hostile(60) if len(line) < 500]
