@@ -39,6 +39,7 @@ def read(*texts: str) -> Subtitles:
         (["1984", "..."], []),
         (["a", "1984", "b"], ["a", "b"]),
         ([r"{\an8}a sign", "he"], ["a sign", "he"]),  # at another place on the screen
+        (["a\n" + r"{\an8}sign", "he"], ["a sign", "he"]),
         (["[noise]", "he"], ["noise", "he"]),
         (["[door slams] Come in.", "He\n[a door\nslams] and"], ["door slams", "Come in.", "He", "[a door slams] and"]),
         (["I do\nANN: No."], ["I do", "No."]),
