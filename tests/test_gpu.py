@@ -34,7 +34,12 @@ SETTINGS: dict[str, Any] = {
     "name": "tiny",
     "subwords": {"type": "word", "size": 120},
     "model": {"embedding_size": 5, "encoder": {"hidden_size": 3, "dropout": 0.1}, "decoder": {"hidden_size": 6}},
-    "training": {"batch_size": 8, "validate_every": "3 updates", "validation": {"metric": "loss"}},
+    "training": {
+        "batch_size": 8,
+        "validate_every": "3 updates",
+        "validation": {"metric": "loss"},
+        "recurrent_dropout": 0.2,
+    },
 }
 
 pytestmark = pytest.mark.gpu

@@ -28,12 +28,15 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
 
 
-def dropout_mask(shape: Sequence[int], rate: float, *, like: Tensor) -> Tensor:
+def dropout_mask(
+    shape: Sequence[int], rate: float, *, like: Tensor, generator: torch.Generator | None = None
+) -> Tensor:
     """Inverted dropout: each element is 0 with probability `rate` and 1 / (1 - rate) otherwise.
 
-    The mask has `shape`, and the type and device of `like`. It is drawn from PyTorch's global generator.
+    The mask has `shape`, and the type and device of `like`. It is drawn from `generator`, by default PyTorch's global
+    one.
     """
-    kept = torch.rand(*shape, device=like.device) >= rate
+    kept = torch.rand(*shape, device=like.device, generator=generator) >= rate
     return kept.to(like.dtype).mul_(1.0 / (1.0 - rate))
 
 

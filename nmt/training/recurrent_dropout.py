@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.initialization import Role, declared_weights
+from nmt.ops.masks import dropout_mask
 from nmt.processes import Processes
 
 
@@ -23,12 +24,9 @@ def masks(model: nn.Module, rate: float, *, processes: Processes) -> list[tuple[
     """Each U of the model with a fresh mask, the same in all processes: it is the first one's random state that draws
     its seed."""
     seed = processes.gather(int(torch.randint(2**62, ())))[0]
-    generator = torch.Generator().manual_seed(seed)
     recurrent = [weight for weight, of in declared_weights(model).items() if of.role is Role.RECURRENT]
-    return [
-        (weight, ((torch.rand(weight.shape, generator=generator) >= rate) / (1 - rate)).to(weight))
-        for weight in recurrent
-    ]
+    generator = torch.Generator(recurrent[0].device).manual_seed(seed)
+    return [(weight, dropout_mask(weight.shape, rate, like=weight, generator=generator)) for weight in recurrent]
 
 
 @contextmanager

@@ -38,16 +38,16 @@ def test_a_dropout_mask_keeps_the_mean() -> None:
 
 def test_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a rate of 1/4 a quarter of the numbers from 0 to just below 1 falls, and the rest is multiplied by 4/3."""
-    monkeypatch.setattr(torch, "rand", lambda *shape, device: torch.tensor([0.0, 0.125, 0.25, 0.75]).view(shape))
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.tensor([0.0, 0.125, 0.25, 0.75]).view(shape))
     assert dropout_mask((2, 2), 0.25, like=torch.zeros(1)).flatten().tolist() == pytest.approx([0.0, 0.0, 4 / 3, 4 / 3])
-    monkeypatch.setattr(torch, "rand", lambda *shape, device: torch.tensor([0.0, 0.5]))
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.tensor([0.0, 0.5]))
     assert dropout(torch.tensor([3.0, 3.0]), 0.25, training=True).tolist() == pytest.approx([0.0, 4.0])
 
 
 def test_whole_words_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sentences of three words: all numbers of a word or none, and what is left is multiplied by 4/3."""
     drawn = torch.tensor([[[0.0], [0.25], [0.75]], [[0.9], [0.1], [0.24]]])
-    monkeypatch.setattr(torch, "rand", lambda *shape, device: drawn.view(shape))
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: drawn.view(shape))
     embedded = torch.arange(1.0, 13.0).view(2, 3, 2)
     factors = torch.tensor([[0.0, 4 / 3, 4 / 3], [4 / 3, 0.0, 0.0]]).unsqueeze(2)
     torch.testing.assert_close(dropout(embedded, 0.25, training=True, locked=2), embedded * factors)
