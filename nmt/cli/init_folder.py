@@ -14,6 +14,7 @@ from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.suited import compared, filled_in, suited_settings
+from nmt.data.cache import remove_abandoned
 from nmt.data.cleaning import RULES, Usual, lacking, usual
 from nmt.data.corpus import read_pairs
 from nmt.data.lint import Words, are_swapped
@@ -22,7 +23,7 @@ from nmt.data.splitting import PARTS, Keys
 from nmt.errors import InputWarning, UserError, counted, shortened
 from nmt.evaluation.text_warnings import format_warnings
 from nmt.examples import starters
-from nmt.files import rename
+from nmt.files import rename, temporary_name
 from nmt.text_form import form_of
 
 STARTER = "my_files"
@@ -108,9 +109,10 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
 @contextmanager
 def _unfinished(output: Path) -> Iterator[Path]:
-    """An empty folder beside `output`, removed after the block, or by the next run where this one is killed."""
-    folder = output.with_name(f".{output.name}.unfinished")
-    shutil.rmtree(folder, ignore_errors=True)
+    """An empty folder beside `output`, which no other process has; removed after the block, or, where this process is
+    killed, by a run a day later."""
+    remove_abandoned(output.parent)
+    folder = temporary_name(output)
     folder.mkdir()
     try:
         yield folder

@@ -87,7 +87,7 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
     Several processes may build the same entry: the first one to finish wins, and the others' are equal anyway.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(path.parent)
+    remove_abandoned(path.parent)
     folder = temporary_name(path)
     folder.mkdir()
     facts: Facts = {}
@@ -121,7 +121,7 @@ def discard(path: Path) -> None:
         shutil.rmtree(aside)
 
 
-def _remove_abandoned(parent: Path) -> None:
+def remove_abandoned(parent: Path) -> None:
     """Remove what killed processes left: unfinished folders to which nothing was written for a day."""
     for folder in parent.iterdir():
         if not _UNFINISHED.fullmatch(folder.name) or folder.is_symlink():

@@ -1,12 +1,14 @@
 """nmt-init: what it reads, leaves out, and holds out, what it writes, and what it says of files that it cannot use."""
 
 import gzip
+import os
 import random
 import re
 import sys
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,11 +106,36 @@ def test_the_time_is_that_of_a_dry_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 
 
-def test_what_a_killed_run_left_goes_with_the_next(init: Init, tmp_path: Path) -> None:
-    (tmp_path / ".made.unfinished" / "made").mkdir(parents=True)
-    write(tmp_path / ".made.unfinished" / "made" / "train.en", ["half"])
+def test_what_a_killed_run_left_goes_a_day_later(init: Init, tmp_path: Path) -> None:
+    """What was written to within the day may be of a run that goes on."""
+    left, new = (tmp_path / f"made.{digit * 32}.partial" for digit in "0a")
+    for folder in (left, new):
+        (folder / "made").mkdir(parents=True)
+        write(folder / "source", ["half"])
+    for path in (left, *left.iterdir()):
+        os.utime(path, (0, 0))
     assert init(*write_files(tmp_path, sentences(400)))[0] == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", new.name, "text.de", "text.en"]
+
+
+def test_two_at_once_do_not_meet(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two runs to the same folder the first to end writes it, from its own text alone."""
+    other = tmp_path / "other"
+    other.mkdir()
+    arguments, pairs = write_files(tmp_path, sentences(400)), sentences(300, seed=2)
+    held_out, ended = init_folder._held_out, []
+
+    def meanwhile(*read: Any) -> int:
+        monkeypatch.setattr(init_folder, "_held_out", held_out)
+        ended.append(init(*write_files(other, pairs))[0])
+        return held_out(*read)
+
+    monkeypatch.setattr(init_folder, "_held_out", meanwhile)
+    code, _, error = init(*arguments)
+    assert ([*ended, code], error.count("\n")) == ([0, 2], 1)
+    assert error.startswith(f"nmt-init: error: {tmp_path / 'made'}: cannot be written")
+    assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name)) == sorted(pairs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "other", "text.de", "text.en"]
 
 
 def test_a_trial_that_fails_leaves_the_folder_whole(

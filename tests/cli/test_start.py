@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 
 import pytest
@@ -181,6 +181,18 @@ def test_wrong_places(program: str, arguments: list[str], told: list[str], capsy
         COMMANDS[program].parser().read(arguments)
     assert end.value.code == 2
     assert capsys.readouterr().err == "\n  - ".join([f"{program}: {len(told)} problems:", *told]) + "\n"
+
+
+@pytest.mark.parametrize("more", [[], ["--nothing"]])
+def test_wrong_values_are_told_by_every_command(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside what is missing, and beside what is no option: forgotten, a wrong value would be the default."""
+    for program, command in COMMANDS.items():
+        checked = [one for one in command.parser()._actions if one.choices or one.type not in (None, Path)]
+        names = [one.option_strings[-1] for one in checked if one.default is not SUPPRESS]
+        if names:
+            assert command.main([*(f"{name}=-1" for name in names), *more]) == 2
+            told = capsys.readouterr().err
+            assert [name for name in names if f"{name} -1: " not in told] == [], program
 
 
 def test_later_settings_change_earlier_ones() -> None:
