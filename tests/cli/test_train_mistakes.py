@@ -33,10 +33,10 @@ def own_config(tmp_path: Path, corpus: Path, tiny: Path) -> Path:
 def test_missing_corpora(tmp_path: Path, own_config: Path, train: Train, capsys: Capture) -> None:
     for name in ("train.de", "valid.en"):
         (own_config.parent / name).unlink()
-    for mode in ([], ["--dry-run"]):
+    for mode, problems in (([], 2), (["--dry-run"], 2), (["--rank-timeout=0"], 3)):
         assert train(own_config, tmp_path / "run", *mode) == 2
         errors = complaint(capsys)
-        assert "2 problems" in errors
+        assert f"{problems} problems" in errors
         for place, name, near in (
             ("7: data.train.0.target", "train.de", "train.en"),
             ("9: data.valid.source", "valid.en", "valid.de"),

@@ -275,8 +275,10 @@ def test_shards_that_there_are_not(command: Command, shard: str, capsys: pytest.
 
 
 def test_what_does_not_go_with_merge(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--merge", "--model", str(command.model), "--shard", "1/2", "--soft-alignments", "/dev/null"]) == 2
+    wrong = ["--shard", "1/2", "--soft-alignments", "/dev/null", "--chunk-lines", "0"]
+    assert main(["--merge", "--model", str(command.model), *wrong]) == 2
     said = capsys.readouterr().err
+    assert "--chunk-lines 0: allowed: " in said
     for option in ("--model", "--shard"):
         assert f"{option} has no effect with --merge, which translates nothing; leave it out" in said
     assert "--output -: --merge needs the name of the file that shards were translated for" in said

@@ -322,6 +322,7 @@ def test_a_folder_that_is_gone(translation: Translation) -> None:
         (flipped("000001.alignments"), "1 chunk (2) is missing or damaged"),
         (flipped("000001.record"), "1 chunk (2) is missing or damaged"),
         (lambda folder: (folder / "000001.output").unlink(), "1 chunk (2) is missing or damaged"),
+        (lambda folder: (folder / "000001.record").unlink(), "1 chunk (2) is missing or damaged"),
         (
             lambda folder: [path.unlink() for path in folder.glob("00000[13].*")],
             "2 chunks (2, 4) are missing or damaged",

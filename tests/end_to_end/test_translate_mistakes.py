@@ -117,10 +117,11 @@ def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
 
 def test_standard_input_is_read_once(folder: Path, model: Path) -> None:
     options = "--prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --replace-unknown --dictionary"
-    done = shell(model, f"--input - {options} /dev/stdin --output out", "printf 'a\\tdog\\n' | {}")
+    done = shell(model, f"--input - {options} /dev/stdin --output out --chunk-lines 0", "printf 'a\\tdog\\n' | {}")
     told = "/dev/stdin: is standard input, which --input - already reads; give a file"
     assert done.stderr.decode().splitlines()[1:] == [
-        f"  - {option} {told}" for option in ("--prefix", "--constraints", "--glossary", "--dictionary")
+        "  - --chunk-lines 0: allowed: a whole number, at least 1",
+        *(f"  - {option} {told}" for option in ("--prefix", "--constraints", "--glossary", "--dictionary")),
     ]
     assert done.returncode == 2
     assert names(folder) == ["source"]
