@@ -9,6 +9,7 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 """
 
 import operator
+import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,6 +144,8 @@ def compare(
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
         raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
+    if tested or intervals:
+        check_seed()
     built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
@@ -171,6 +174,13 @@ def compare(
     )
 
 
+def check_seed() -> None:
+    """Raise UserError where SACREBLEU_SEED is none, which sacreBLEU would say after everything was translated."""
+    seed = os.environ.get("SACREBLEU_SEED", "none")
+    if seed.lower() != "none" and not seed.isdecimal():
+        raise UserError(f"SACREBLEU_SEED={seed}: allowed: a whole number, or none for another seed every time")
+
+
 class _Precounted:
     """A metric for `PairedTest` whose "hypotheses" are the statistics of sentences, which it does not count again."""
 
@@ -191,11 +201,7 @@ def _tested(column: Mapping[str, Counted], samples: int) -> tuple[Any, dict[str,
 
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
-    try:
-        test = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)
-    except ValueError as error:
-        raise UserError(f"SACREBLEU_SEED: {error}") from None
-    signatures, results = test()
+    signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
     ((title, signature),) = signatures.items()
     return signature, dict(zip(column, results[title], strict=True))
 
