@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import evaluate, score, translate
-from nmt.config.schema import SubwordsConfig
-from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from tests.cli.conftest import lines
-from tests.decoding.test_ensemble import TEXT, save
+from tests.decoding.conftest import TEXT
+from tests.random_model import save_random_model
 
 BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
 
@@ -18,10 +17,9 @@ BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder with two models that fit together, one that does not, and a text."""
     monkeypatch.chdir(tmp_path)
-    subwords, larger = (Subwords.train(TEXT, settings=SubwordsConfig(size=size)) for size in (71, 73))
-    save(Path("one"), seed=1, subwords=subwords, ratio=0.5)
-    save(Path("two"), seed=2, subwords=subwords, decoder="bahdanau")
-    save(Path("larger"), seed=3, subwords=larger)
+    save_random_model(Path("one"))
+    save_random_model(Path("two"), seed=2, decoder="bahdanau")
+    save_random_model(Path("smaller"), seed=3, size=41)
     Path("text").write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8")
 
 
@@ -56,11 +54,11 @@ def test_the_mean_is_an_option_of_all_three() -> None:
 )
 def test_mistakes(program, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     name = {translate.main: "translate", evaluate.main: "eval", score.main: "score"}[program]
-    assert program([*BOTH, *arguments, "--model", "larger"]) == 2
+    assert program([*BOTH, *arguments, "--model", "smaller"]) == 2
     assert capsys.readouterr().err == (
         f"nmt-{name}: 2 problems:\n"
-        "  - one and larger cannot translate together: their source vocabularies differ (71 and 73 pieces)\n"
-        "  - one and larger cannot translate together: their target vocabularies differ (71 and 73 pieces)\n"
+        "  - one and smaller cannot translate together: their source vocabularies differ (43 and 41 pieces)\n"
+        "  - one and smaller cannot translate together: their target vocabularies differ (43 and 41 pieces)\n"
     )
     assert program([*BOTH, *arguments, "--model", "nowhere", "--output", "two"]) == 2
     messages = capsys.readouterr().err
