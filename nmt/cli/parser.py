@@ -54,6 +54,15 @@ class Parser(argparse.ArgumentParser):
             self._refuse(*self._wrong, *problems)
         return options, self._wrong
 
+    def parse_args(  # type: ignore[override]  # argparse's overloads are about the type of `namespace`
+        self, args: Sequence[str] | None = None, namespace: None = None
+    ) -> argparse.Namespace:
+        """What `read` gives, for who has no problems to add: ends the process if anything is wrong."""
+        options, problems = self.read(args)
+        if problems:
+            self._refuse(*problems)
+        return options
+
     def format_help(self) -> str:
         """The text of --help."""
         if self._usual is None:
