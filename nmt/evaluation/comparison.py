@@ -10,6 +10,7 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 
 import operator
 import os
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,7 +139,7 @@ def compare(
     tested against the baseline by a bootstrap of so many `resamples`, at least 40. `intervals`: have them without the
     test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
-    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no number; ValueError when there
+    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
     are no systems, references, or sentences, or line counts differ.
     """
     counts = {len(lines) for lines in (*systems.values(), *references)}
@@ -175,10 +176,11 @@ def compare(
 
 
 def check_seed() -> None:
-    """Raise UserError where SACREBLEU_SEED is none, which sacreBLEU would say after everything was translated."""
+    """Raise UserError where SACREBLEU_SEED is no seed, which sacreBLEU would say after everything was translated."""
     seed = os.environ.get("SACREBLEU_SEED", "none")
-    if seed.lower() != "none" and not seed.isdecimal():
-        raise UserError(f"SACREBLEU_SEED={seed}: allowed: a whole number, or none for another seed every time")
+    if seed.lower() != "none" and not re.fullmatch("0*[1-9][0-9]{0,17}", seed):  # sacreBLEU takes 0 for none in places
+        allowed = "a whole number, at least 1, or none for another seed every time"
+        raise UserError(f"SACREBLEU_SEED={seed}: allowed: {allowed}")
 
 
 class _Precounted:

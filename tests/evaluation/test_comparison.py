@@ -240,6 +240,10 @@ def test_the_seed_is_sacrebleus(text: str, number: int | None, monkeypatch: pyte
     assert test is not None
     assert test.seed == number
     assert f"|bs:53|seed:{text.lower()}|" in test.signatures["bleu"]
-    monkeypatch.setenv("SACREBLEU_SEED", "x")
-    with pytest.raises(UserError, match=r"^SACREBLEU_SEED=x: allowed: a whole number, or none"):
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "x", "٣", "1" * 30])
+def test_what_is_no_seed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", text)
+    with pytest.raises(UserError, match=r"^SACREBLEU_SEED=.*: allowed: a whole number, at least 1, or none"):
         compare(SYSTEMS, REFERENCES, intervals=True)
