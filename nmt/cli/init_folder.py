@@ -1,11 +1,10 @@
 """What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration for them."""
 
 import re
-import shutil
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.suited import compared, filled_in, suited_settings
-from nmt.data.cache import remove_abandoned
+from nmt.data.cache import unfinished
 from nmt.data.cleaning import RULES, Usual, lacking, usual
 from nmt.data.corpus import read_pairs
 from nmt.data.lint import Words, are_swapped
@@ -23,7 +22,7 @@ from nmt.data.splitting import PARTS, Keys
 from nmt.errors import InputWarning, UserError, counted, shortened
 from nmt.evaluation.text_warnings import format_warnings
 from nmt.examples import starters
-from nmt.files import rename, temporary_name
+from nmt.files import rename
 from nmt.text_form import form_of
 
 STARTER = "my_files"
@@ -75,49 +74,34 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
     """
     output = folder.resolve()
     endings = languages if languages[0] != languages[1] else ("source", "target")
-    with failing_as(str(folder)):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with _unfinished(output) as work:
-            every, made = (work / "source", work / "target"), work / "made"
-            made.mkdir()
-            dropped = Dropped()
-            read = _read(inputs, every, languages[1], dropped)
-            size = _held_out(read, dropped)
-            parts, by_documents = read.keys.split(size)
-            counts = _distribute(every, parts.tolist(), made, endings, dropped)
-            if min(counts["test"], counts["valid"]) < size / 2:
-                raise UserError(
-                    f"only {counts['test'] + counts['valid']:,} pairs can be held out, of {2 * size:,}, as all others "
-                    "have a sentence that is in several pairs; give other text as well"
-                )
-            values = _settings(run_name(folder), languages, endings) | suited_settings(
-                counts["train"], units=read.usual.units, tokenize=read.tokenize
+    with failing_as(str(folder)), unfinished(output) as work:
+        every, made = (work / "source", work / "target"), work / "made"
+        made.mkdir()
+        dropped = Dropped()
+        read = _read(inputs, every, languages[1], dropped)
+        size = _held_out(read, dropped)
+        parts, by_documents = read.keys.split(size)
+        counts = _distribute(every, parts.tolist(), made, endings, dropped)
+        if min(counts["test"], counts["valid"]) < size / 2:
+            raise UserError(
+                f"only {counts['test'] + counts['valid']:,} pairs can be held out, of {2 * size:,}, as all others "
+                "have a sentence that is in several pairs; give other text as well"
             )
-            text = filled_in(
-                starters()[STARTER].read_text(encoding="utf-8"),
-                values,
-                f"{counted(counts['train'], 'training pair')}: {training}",
-            )
-            (made / CONFIGURATION).write_text(text, encoding="utf-8", newline="\n")
-            report = [*_report(folder, read, counts, dropped, by_documents=by_documents)]
-            (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8", newline="\n")
-            with suppress(OSError):
-                output.rmdir()  # an empty folder, which Windows does not replace
-            rename(made, output)
+        values = _settings(run_name(folder), languages, endings) | suited_settings(
+            counts["train"], units=read.usual.units, tokenize=read.tokenize
+        )
+        text = filled_in(
+            starters()[STARTER].read_text(encoding="utf-8"),
+            values,
+            f"{counted(counts['train'], 'training pair')}: {training}",
+        )
+        (made / CONFIGURATION).write_text(text, encoding="utf-8", newline="\n")
+        report = [*_report(folder, read, counts, dropped, by_documents=by_documents)]
+        (made / REPORT).write_text("".join(f"{line}\n" for line in report), encoding="utf-8", newline="\n")
+        with suppress(OSError):
+            output.rmdir()  # an empty folder, which Windows does not replace
+        rename(made, output)
     return report
-
-
-@contextmanager
-def _unfinished(output: Path) -> Iterator[Path]:
-    """An empty folder beside `output`, which no other process has; removed after the block, or, where this process is
-    killed, by a run a day later."""
-    remove_abandoned(output.parent)
-    folder = temporary_name(output)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_name(folder: Path) -> str:

@@ -51,12 +51,12 @@ def with_length(old: Config, new: Config) -> Config:
     return old.model_copy(update={"training": old.training.model_copy(update=lengths)})
 
 
-def differences(old: Config, new: Config) -> dict[KeyPath, str]:
-    """What differs, a line for each key: "training.batch_size: 80 there, 64 here"."""
+def differences(old: Config, new: Config, *, there: str = "there") -> dict[KeyPath, str]:
+    """What differs, a line for each key: "training.batch_size: 80 there, 64 here"; `there` says where `old` is."""
     before, after = (leaves(config.model_dump(mode="json")) for config in (old, new))
     absent = object()
     return {
-        path: f"{dotted(path)}: {_value_in(before, path)} there, {_value_in(after, path)} here"
+        path: f"{dotted(path)}: {_value_in(before, path)} {there}, {_value_in(after, path)} here"
         for path in {**before, **after}
         if before.get(path, absent) != after.get(path, absent)
     }

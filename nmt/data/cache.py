@@ -86,12 +86,8 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
 
     Several processes may build the same entry: the first one to finish wins, and the others' are equal anyway.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(path.parent)
-    folder = temporary_name(path)
-    folder.mkdir()
     facts: Facts = {}
-    try:
+    with unfinished(path) as folder:
         yield folder, facts
         files = sorted(folder.iterdir())
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -104,10 +100,22 @@ def built(path: Path) -> Iterator[tuple[Path, Facts]]:
         except OSError:
             if not path.is_dir():
                 raise
-            shutil.rmtree(folder)
-    except BaseException:
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """An empty folder beside `path`, which no other process has, to be renamed to it.
+
+    Where it was not, it is removed after the block, or, where this process is killed, by who makes another a day later.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(path.parent)
+    folder = temporary_name(path)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def discard(path: Path) -> None:
@@ -121,7 +129,7 @@ def discard(path: Path) -> None:
         shutil.rmtree(aside)
 
 
-def remove_abandoned(parent: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     """Remove what killed processes left: unfinished folders to which nothing was written for a day."""
     for folder in parent.iterdir():
         if not _UNFINISHED.fullmatch(folder.name) or folder.is_symlink():

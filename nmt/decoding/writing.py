@@ -228,7 +228,7 @@ class Writer:
             attended = attended_by_marks(parts, places, marks=marks, line=words().text, sources=sources)
             return soft_alignment(weights, source, target, end_links=self.options.end_links, attended=attended)
 
-        has_others = has_finer(words().text) or has_finer(whole)
+        has_others = words().both[0] is not words().both[1] or has_finer(whole)
         alignment = aligned(finer=False)
         return found._replace(alignment=alignment, finer=aligned(finer=True) if has_others else alignment)
 

@@ -75,9 +75,18 @@ def whole_checkpoints(
 @contextmanager
 def with_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
     """Run the block with these weights in `model`; then it has its last weights again, bit for bit."""
-    last = {name: weight.clone() for name, weight in model.state_dict().items()}
-    model.load_state_dict(weights)
+    with put_back(model.state_dict().values()):
+        model.load_state_dict(weights)
+        yield
+
+
+@contextmanager
+def put_back(weights: Iterable[Tensor]) -> Iterator[None]:
+    """Run the block, which may change the values of these weights; then they have their last ones again, bit for
+    bit."""
+    last = [(weight, weight.clone()) for weight in weights]
     try:
         yield
     finally:
-        model.load_state_dict(last)
+        for weight, values in last:
+            weight.copy_(values)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from nmt.models.initialization import Role, declared_weights
 from nmt.ops.masks import dropout_mask
 from nmt.processes import Processes
+from nmt.training.averaging import put_back
 
 
 def masks(model: nn.Module, rate: float, *, processes: Processes) -> list[tuple[Tensor, Tensor]]:
@@ -34,14 +35,10 @@ def dropped_recurrent(model: nn.Module, rate: float, *, processes: Processes) ->
     """Compute losses and gradients in the block with m ∘ U for each recurrent U of the model, whose gradients are
     those of U behind it; U is then what it was, bit for bit. A rate of 0 draws nothing."""
     dropped = masks(model, rate, processes=processes) if rate else []
-    whole = [weight.detach().clone() for weight, _ in dropped]
-    try:
+    with put_back(weight.detach() for weight, _ in dropped):
         for weight, mask in dropped:
-            weight.data.mul_(mask)
+            weight.detach().mul_(mask)
         yield
-        for weight, mask in dropped:
-            if weight.grad is not None:
-                weight.grad.mul_(mask)
-    finally:
-        for (weight, _), last in zip(dropped, whole, strict=True):
-            weight.data.copy_(last)
+    for weight, mask in dropped:
+        if weight.grad is not None:
+            weight.grad.mul_(mask)

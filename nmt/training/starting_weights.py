@@ -130,9 +130,9 @@ def inherited(config: Config, origin: Origin) -> tuple[Config, list[Problem]]:
         compared.add("subwords")
     given, same = leaves(config.model_dump(include=compared, exclude_unset=True)), _same_sizes(model, theirs.model)
     problems: list[Problem] = []
-    for path, difference in differences(theirs, config).items():
+    for path, difference in differences(theirs, config, there="in the model").items():
         if path in given and _OF_TRAINING.isdisjoint(path) and dotted(path) not in same:
-            _, _, both = difference.replace(" there, ", " in the model, ").partition(": ")
+            both = difference.removeprefix(f"{dotted(path)}: ")
             problems.append(Problem(path, f"{both}; --init-from {origin.path} cannot change it"))
     embeddings = config.model.embeddings
     if embeddings is not None and (embeddings.freeze or embeddings != theirs.model.embeddings):
@@ -149,11 +149,11 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> list[str]
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     reasons = []
     same = _same_sizes(model.config.model, other.config.model)
-    for path, difference in differences(other.config, model.config).items():
+    for path, difference in differences(other.config, model.config, there=f"in {name}").items():
         key = dotted(path)
         of_weights = path[0] == "model" and _NOT_OF_WEIGHTS.isdisjoint(path) and key not in same
         if of_weights or key in _LANGUAGES:
-            reasons.append(difference.replace(" there, ", f" in {name}, "))
+            reasons.append(difference)
     for side in ("source", "target"):
         if getattr(model, f"{side}_subwords") != getattr(other, f"{side}_subwords"):
             reasons.append(f"another {side} vocabulary than that of {name}")
