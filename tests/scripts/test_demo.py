@@ -1,27 +1,15 @@
 """The demo's own parts; the whole demo is `make demo`."""
 
-import importlib.util
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "demo.py"
-
-
-@pytest.fixture
-def demo() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("demo", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from scripts import demo
 
 
 def test_commands_run_in_the_repository_and_are_shown(
-    demo: ModuleType, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(demo, "ROOT", tmp_path)
     demo.command(demo.sys.executable, "-c", "import os; print(os.getcwd())")
@@ -30,7 +18,7 @@ def test_commands_run_in_the_repository_and_are_shown(
 
 
 def test_a_failing_command_ends_the_demo_with_its_exit_code(
-    demo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(program: str, *arguments: str) -> None:
         raise subprocess.CalledProcessError(2, [Path("bin") / program, *arguments])
@@ -40,9 +28,7 @@ def test_a_failing_command_ends_the_demo_with_its_exit_code(
     assert capsys.readouterr().err == "demo: nmt-train failed with exit code 2\n"
 
 
-def test_only_the_model_of_an_earlier_demo_is_replaced(
-    demo: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_only_the_model_of_an_earlier_demo_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for file in (tmp_path / "runs" / "demo" / "best.safetensors", tmp_path / "runs" / "other" / "best.safetensors"):
         file.parent.mkdir(parents=True)
         file.touch()
@@ -52,6 +38,6 @@ def test_only_the_model_of_an_earlier_demo_is_replaced(
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["other"]
 
 
-def test_a_readable_alignment(demo: ModuleType) -> None:
+def test_a_readable_alignment() -> None:
     described = demo.describe_alignment(["the", "house"], ["Haus", "da", "!"], [(1, 0), (0, 0), (1, 2)])
     assert described.splitlines() == ["Haus ← the house", "da   ←", "!    ← house"]

@@ -1,10 +1,10 @@
 """Which translations of an n-best list a student is given, and what is refused."""
 
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from scripts import distill
 
 LISTS = [  # a source with three translations, one with one, an empty one, and one whose text has the separator
     "0 ||| the dog sees a cat . ||| -0.1000",
@@ -21,17 +21,12 @@ REFERENCES = ["the dog sees the cat .", "a house .", "", "a ||| b c d e f", "oth
 NEAREST = ["the dog sees the cat .", "nothing like it", "", "a ||| b c d e", "same"]
 
 
-@pytest.fixture(scope="module")
-def distill(load_script: Callable[[str], ModuleType]) -> ModuleType:
-    return load_script("distill")
-
-
 def write(path: Path, lines: list[str]) -> Path:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
-def run(distill: ModuleType, folder: Path, lists: list[str], references: list[str], *more: str, code: int = 0) -> Path:
+def run(folder: Path, lists: list[str], references: list[str], *more: str, code: int = 0) -> Path:
     """The output, where the script ended with this exit code."""
     files = write(folder / "n-best", lists), write(folder / "reference", references)
     output = folder / "nearest"
@@ -41,16 +36,16 @@ def run(distill: ModuleType, folder: Path, lists: list[str], references: list[st
 
 
 @pytest.mark.parametrize("more", [(), ("--metric", "chrf"), ("--tokenize", "none")])
-def test_the_nearest_of_each_list(distill: ModuleType, tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_the_nearest_of_each_list(tmp_path: Path, more: tuple[str, ...]) -> None:
     """Of equally near ones the first."""
-    output = run(distill, tmp_path, LISTS, REFERENCES, *more)
+    output = run(tmp_path, LISTS, REFERENCES, *more)
     assert output.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in NEAREST)
 
 
-def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
+def test_case_may_be_ignored(tmp_path: Path) -> None:
     lists = ["0 ||| a Dog . ||| -0.1", "0 ||| A dog ||| -0.2"]
-    assert run(distill, tmp_path, lists, ["A dog ."]).read_text() == "A dog\n"
-    assert run(distill, tmp_path, lists, ["A dog ."], "--lowercase").read_text() == "a Dog .\n"
+    assert run(tmp_path, lists, ["A dog ."]).read_text() == "A dog\n"
+    assert run(tmp_path, lists, ["A dog ."], "--lowercase").read_text() == "a Dog .\n"
 
 
 @pytest.mark.parametrize(
@@ -76,19 +71,18 @@ def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes(
-    distill: ModuleType,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     lists: list[str],
     references: list[str],
     expected: str,
 ) -> None:
-    output = run(distill, tmp_path, lists, references, code=2)
+    output = run(tmp_path, lists, references, code=2)
     assert expected in capsys.readouterr().err
     assert not output.exists()
 
 
-def refused(distill: ModuleType, capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     """What is said to these arguments."""
     assert distill.main([*map(str, arguments)]) == 2
     first, *others = capsys.readouterr().err.splitlines()
@@ -98,7 +92,7 @@ def refused(distill: ModuleType, capsys: pytest.CaptureFixture[str], *arguments:
     return [line.removeprefix("  - ") for line in others]
 
 
-def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever name an input has: a link to it, or a path that leads through another folder."""
     lists, references = write(tmp_path / "lists", ["0 ||| a ||| -1"]), write(tmp_path / "references", ["b"])
     link = tmp_path / "link"
@@ -109,9 +103,9 @@ def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pyt
         (tmp_path / "folder" / ".." / "lists", "--n-best", lists),
         (link, "--reference", references),
     ):
-        assert refused(distill, capsys, *arguments, output) == [
+        assert refused(capsys, *arguments, output) == [
             f"--output {output}: would overwrite {option} {taken}; give another name"
         ]
     same = ["--n-best", references, "--reference", link, "--output", tmp_path / "out"]
-    assert refused(distill, capsys, *same) == [f"--reference {link}: is the same file as --n-best {references}"]
+    assert refused(capsys, *same) == [f"--reference {link}: is the same file as --n-best {references}"]
     assert (lists.read_text(), references.read_text()) == ("0 ||| a ||| -1\n", "b\n")

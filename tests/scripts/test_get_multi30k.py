@@ -5,12 +5,11 @@ import hashlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
+
+from scripts import get_multi30k as script
 
 TEXTS = {
     "raw/train.en": "A dog .\nTwo cats .\nÄpfel .\n",
@@ -21,17 +20,9 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def script(load_script: Callable[[str], ModuleType]) -> ModuleType:
-    return load_script("get_multi30k")
-
-
-@pytest.fixture(scope="module")
-def contents(script: ModuleType) -> dict[str, Any]:
-    return {
-        name: script.Content(text.count("\n"), hashlib.sha256(text.encode()).hexdigest())
-        for name, text in TEXTS.items()
-    }
+CONTENTS = {
+    name: script.Content(text.count("\n"), hashlib.sha256(text.encode()).hexdigest()) for name, text in TEXTS.items()
+}
 
 
 @pytest.fixture
@@ -57,41 +48,37 @@ PLACED = {name.removeprefix("raw/"): text for name, text in TEXTS.items()}
 
 
 def test_files_come_decompressed_from_a_folder(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 0
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], CONTENTS) == 0
     assert files(tmp_path / "out") == PLACED
     assert "research and education, not for commercial use" in capsys.readouterr().out
 
 
-def test_addresses_are_those_of_the_public_repository(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
-) -> None:
+def test_addresses_are_those_of_the_public_repository(folder: Path, tmp_path: Path) -> None:
     # A file: address goes the whole way through urllib without a network.
-    assert script.main(["--output", str(tmp_path / "out")], contents, folder.as_uri()) == 0
+    assert script.main(["--output", str(tmp_path / "out")], CONTENTS, folder.as_uri()) == 0
     assert files(tmp_path / "out") == PLACED
 
 
-def test_forms_and_languages_are_chosen(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
-) -> None:
+def test_forms_and_languages_are_chosen(folder: Path, tmp_path: Path) -> None:
     arguments = ["--output", str(tmp_path / "out"), "--from", str(folder)]
-    assert script.main([*arguments, "--form", "raw", "--languages", "en", "fr"], contents) == 0
+    assert script.main([*arguments, "--form", "raw", "--languages", "en", "fr"], CONTENTS) == 0
     assert set(files(tmp_path / "out")) == {"train.en", "val.fr"}
-    assert script.main([*arguments, "--form", "tok", "--languages", "de"], contents) == 0
+    assert script.main([*arguments, "--form", "tok", "--languages", "de"], CONTENTS) == 0
     assert set(files(tmp_path / "out")) == {"train.en", "val.fr", "tok/val.lc.norm.tok.de"}
 
 
 def test_right_files_are_left_alone_and_wrong_ones_replaced(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
     arguments = ["--output", str(output), "--from", str(folder)]
-    script.main(arguments, contents)
+    script.main(arguments, CONTENTS)
     (output / "train.de").write_text("Ein Hu")
     (folder / "raw" / "train.en.gz").unlink()  # not needed any more
     capsys.readouterr()
-    assert script.main(arguments, contents) == 0
+    assert script.main(arguments, CONTENTS) == 0
     out = capsys.readouterr().out
     assert f"{output / 'train.en'}: already there" in out
     assert "replacing a file with other content" in out
@@ -108,8 +95,6 @@ def test_right_files_are_left_alone_and_wrong_ones_replaced(
     ids=["too few lines", "another line", "cut short"],  # not the bytes: every worker must collect the same names
 )
 def test_wrong_content_is_an_error_that_leaves_nothing(
-    script: ModuleType,
-    contents: dict[str, Any],
     folder: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -118,7 +103,7 @@ def test_wrong_content_is_an_error_that_leaves_nothing(
 ) -> None:
     path = folder / "raw" / "train.en.gz"
     path.write_bytes(data)
-    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 2
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], CONTENTS) == 2
     error = capsys.readouterr().err
     assert str(path) in error
     assert message in error
@@ -126,10 +111,10 @@ def test_wrong_content_is_an_error_that_leaves_nothing(
 
 
 def test_without_a_network_the_url_and_the_way_out_are_named(
-    script: ModuleType, contents: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = (tmp_path / "nowhere").as_uri()
-    assert script.main(["--output", str(tmp_path / "out")], contents, nowhere) == 2
+    assert script.main(["--output", str(tmp_path / "out")], CONTENTS, nowhere) == 2
     (line,) = capsys.readouterr().err.splitlines()  # once, not for every file
     assert f"{nowhere}/raw/train.en.gz: cannot be fetched" in line
     assert "--from FOLDER" in line
@@ -148,7 +133,6 @@ def test_without_a_network_the_url_and_the_way_out_are_named(
     ],
 )
 def test_mistakes_in_the_options(
-    script: ModuleType,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -167,14 +151,13 @@ def test_mistakes_in_the_options(
 
 def test_only_the_standard_library_is_needed(tmp_path: Path) -> None:
     """-S: without the packages that are installed."""
-    script = Path(__file__).resolve().parents[2] / "scripts" / "get_multi30k.py"
-    command = [sys.executable, "-S", "-E", str(script), "--help"]
+    command = [sys.executable, "-S", "-E", script.__file__, "--help"]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.startswith("usage: get_multi30k.py ")
 
 
 def test_without_options_the_files_go_into_the_data_folder_of_the_repository(
-    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(__file__).resolve().parents[2]
     assert root / "data" / "multi30k" == script.OUTPUT
@@ -183,11 +166,11 @@ def test_without_options_the_files_go_into_the_data_folder_of_the_repository(
     (target,) = re.findall(
         r"^data:.*\n\t\S+/python scripts/get_multi30k\.py (.*)$", (root / "Makefile").read_text(), re.M
     )
-    assert script.main([*target.split(), "--from", str(folder)], contents) == 0
+    assert script.main([*target.split(), "--from", str(folder)], CONTENTS) == 0
     assert set(files(tmp_path / "multi30k")) == {name for name in PLACED if not name.endswith(".fr")}
 
 
-def test_real_files_are_right(script: ModuleType, shared_data: Path, tmp_path: Path) -> None:
+def test_real_files_are_right(shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "multi30k"
     assert script.main(["--output", str(tmp_path / "multi30k"), "--from", str(source)]) == 0
     assert len(files(tmp_path / "multi30k")) == 24

@@ -4,21 +4,16 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from scripts import make_large_corpus as large
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_large_corpus.py"
 CAPTIONS = {"en": ["A dog runs.", "Two men, old.", "A hat"], "de": ["Ein Hund rennt.", "Zwei Männer, alt.", "Ein Hut"]}
 FILES = ["train.de", "train.en", "valid.de", "valid.en"]
-
-
-@pytest.fixture(scope="module")
-def large(load_script: Callable[[str], ModuleType]) -> ModuleType:
-    return load_script("make_large_corpus")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +25,7 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def few_sentences(large: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "SENTENCES", 50)
 
 
@@ -38,7 +33,7 @@ def read(folder: Path, name: str) -> list[str]:
     return (folder / name).read_bytes().decode("utf-8").removesuffix("\n").split("\n")
 
 
-def test_sides_are_joined_alike(large: ModuleType) -> None:
+def test_sides_are_joined_alike() -> None:
     """Words with the number of their sentence: the same numbers in the same order on both sides, two or three."""
     parts = [(f"e{number}", f"d{number}") for number in range(7)]
     pairs = list(islice(large.joined(parts, 3), 2000))
@@ -51,7 +46,7 @@ def test_sides_are_joined_alike(large: ModuleType) -> None:
     assert {word for english, _ in pairs for word in english.split()} == {part[0] for part in parts}
 
 
-def test_sentences_of_the_grammar_read_like_captions(large: ModuleType) -> None:
+def test_sentences_of_the_grammar_read_like_captions() -> None:
     sentences = large.grammar_sentences(300)
     assert len({english for english, _ in sentences}) == 300
     assert all(side.endswith(".") and not side.endswith(" .") for pair in sentences for side in pair)
@@ -60,7 +55,7 @@ def test_sentences_of_the_grammar_read_like_captions(large: ModuleType) -> None:
 
 
 @pytest.mark.usefixtures("few_sentences")
-def test_files(large: ModuleType, captions: Path, tmp_path: Path) -> None:
+def test_files(captions: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     sizes = ["--pairs", "700", "--valid", "13"]
     assert large.main(["--output", str(folder), "--captions", str(captions), *sizes]) == 0
@@ -86,9 +81,7 @@ def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: 
     assert digests[0] == digests[1]
 
 
-def test_nothing_is_replaced(
-    large: ModuleType, captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_replaced(captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "valid.de").write_text("precious\n", encoding="utf-8")
     with pytest.raises(SystemExit) as exit_code:
         large.main(["--pairs", "5", "--captions", str(captions), "--output", str(tmp_path)])
@@ -102,7 +95,7 @@ def test_nothing_is_replaced(
     [({"en": "a\nb\n", "de": "c\n"}, "has 2 lines and train.de has 1"), ({}, "scripts/get_multi30k.py")],
 )
 def test_captions_that_are_none(
-    large: ModuleType, tmp_path: Path, lines: dict[str, str], message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lines: dict[str, str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for side, text in lines.items():
         (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
