@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,24 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """threads(n) sets PyTorch's number of threads; when the test ends, it is as before, whoever has set it."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with random weights, in a folder as that of a run, which nobody changes."""
+    from tests.random_model import save_random_model
+
+    return save_random_model(tmp_path_factory.mktemp("model") / "best.safetensors")
+
+
 def make_synthetic_corpus(folder: Path, **options: int) -> Path:
     """Write a corpus of the grammar into `folder`, with options such as train=600; returns the folder."""
     from scripts import make_synthetic_corpus as script
@@ -110,6 +128,18 @@ def make_synthetic_corpus(folder: Path, **options: int) -> Path:
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     assert script.main(["--output", str(folder), *words]) == 0
     return folder
+
+
+def copy_with(additions: Mapping[str, Sequence[tuple[str, str]]], folder: Path) -> None:
+    """Copy the package into `folder`, and write `additions` into its files: (the line before which it stands, text)."""
+    shutil.copytree(ROOT / "nmt", folder / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, texts in additions.items():
+        path = folder / "nmt" / name
+        source = path.read_text(encoding="utf-8")
+        for place, text in texts:
+            assert source.count(f"{place}\n") == 1
+            source = source.replace(f"{place}\n", f"{text}{place}\n")
+        path.write_text(source, encoding="utf-8")
 
 
 def data_section(corpus: Path) -> dict[str, Any]:

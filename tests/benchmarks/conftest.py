@@ -1,11 +1,9 @@
 """A corpus of 40 pairs and a recipe that trains on it in no time, for the benchmarks."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 
 from tests.conftest import data_section, make_synthetic_corpus
@@ -32,11 +30,3 @@ def tiny_config(tiny_corpus: Path) -> Path:
     path = tiny_corpus / "tiny.yaml"
     path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def _threads() -> Iterator[None]:
-    """What a benchmark sets holds for the whole process: set it back."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)

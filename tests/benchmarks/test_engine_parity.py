@@ -8,7 +8,7 @@ import pytest
 from benchmarks import engine_parity, train_speed
 from nmt.decoding import translator
 
-pytestmark = pytest.mark.usefixtures("_threads")
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from benchmarks.reference_task import VARIANTS
 from nmt.models.model_file import load_model
 from tests.benchmarks.conftest import PAIRS
 
-pytestmark = pytest.mark.usefixtures("_threads")
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from benchmarks.translate_speed import translate_in_batches
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
 
-pytestmark = pytest.mark.usefixtures("_threads")
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 @pytest.fixture(scope="module")

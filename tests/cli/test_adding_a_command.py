@@ -1,6 +1,5 @@
 """A further command is a module, and a line in COMMANDS: `nmt COMMAND`, its help, and its mistakes follow."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import copy_with
 
 MODULE = '''
 """nmt-count: how many lines a file has."""
@@ -37,17 +36,15 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
 
     say(f"{sum(1 for _ in read_lines(options.input))}\\n")
 '''
+FIRST = '    "nmt-init": Command("init", "make training text and a configuration of your files"),'
 LINE = '    "nmt-count": Command("count", "count the lines of a file"),\n'
 
 
 @pytest.fixture
 def nmt(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `nmt` from a copy of the source to which the command was added."""
-    shutil.copytree(ROOT / "nmt", tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_with({"cli/commands.py": [(FIRST, LINE)]}, tmp_path)
     (tmp_path / "nmt/cli/count.py").write_text(MODULE, encoding="utf-8")
-    listing = tmp_path / "nmt/cli/commands.py"
-    text = listing.read_text(encoding="utf-8")
-    listing.write_text(text.replace("COMMANDS = {\n", f"COMMANDS = {{\n{LINE}"), encoding="utf-8")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "nmt", *arguments]

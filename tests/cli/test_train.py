@@ -385,27 +385,3 @@ def test_a_log_that_cannot_be_written_ends_the_run() -> None:
     with pytest.raises(OSError, match="No space left") as caught, logging_to(Path("/dev/full")) as log:
         log("lost")
     assert caught.value.errno == errno.ENOSPC
-
-
-def test_a_changed_corpus_is_not_resumed(
-    tmp_path: Path,
-    tiny: Path,
-    corpus: Path,
-    train: Train,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name in ("train.en", "train.de"):
-        (tmp_path / name).write_bytes((corpus / name).read_bytes())
-    files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {tmp_path / 'train.de'}}}]"
-    with monkeypatch.context() as patch:
-        stop_at_validation(patch, 2)
-        assert train(tiny, tmp_path / "run", *FEW, files) == 130
-    before = (tmp_path / "run" / "state.safetensors").read_bytes()
-    text = (tmp_path / "train.en").read_text(encoding="utf-8")
-    (tmp_path / "train.en").write_text(text.replace("the dog", "a dog"), encoding="utf-8")
-    assert train(tiny, tmp_path / "run", *FEW, files, "--resume") == 2
-    assert "no longer those that this run began with" in capsys.readouterr().err
-    assert (tmp_path / "run" / "state.safetensors").read_bytes() == before
-    (tmp_path / "train.en").write_text(text, encoding="utf-8")
-    assert train(tiny, tmp_path / "run", *FEW, files, "--resume") == 0

@@ -208,10 +208,11 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     assert train(tiny, run, *FEW, *paths(moved)) == 2  # without --resume it is another configuration
     assert "data.train.0.source" in capsys.readouterr().err
     assert train(tiny, run, *FEW, *paths(moved), "--resume", "seed=4") == 2
-    original = (moved / "train.de").read_bytes()
+    original, state = (moved / "train.de").read_bytes(), (run / "state.safetensors").read_bytes()
     (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
     assert train(tiny, run, *FEW, *paths(moved), "--resume") == 2
     assert "no longer those that this run began with" in capsys.readouterr().err
+    assert (run / "state.safetensors").read_bytes() == state
     (moved / "train.de").write_bytes(original)
     assert train(tiny, run, *FEW, *paths(moved), "--resume") == 0
     told = capsys.readouterr().err

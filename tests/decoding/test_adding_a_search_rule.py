@@ -5,7 +5,6 @@ What a program and nmt-translate can ask for comes with the key. That all search
 
 import inspect
 import itertools
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +15,8 @@ import pytest
 from nmt.decoding.search.choices import NEVER
 from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.search.rules import Rule
+from tests.conftest import copy_with
 from tests.random_model import save_random_model, text
-from tests.test_layers import PACKAGE
 
 
 class NotTwiceInARow(Rule):
@@ -59,13 +58,7 @@ main(["--model", "model.safetensors", "--input", "text", "--not-twice-in-a-row"]
 
 @pytest.mark.slow
 def test_a_program_and_the_command_can_ask_for_it(tmp_path: Path) -> None:
-    shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, additions in ADDITIONS.items():
-        for place, addition in additions:
-            source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
-            assert source.count(f"{place}\n") == 1
-            source = source.replace(f"{place}\n", f"{addition}{place}\n")
-            (tmp_path / "nmt" / name).write_text(source, encoding="utf-8")
+    copy_with(ADDITIONS, tmp_path)
     save_random_model(tmp_path / "model.safetensors")
     (tmp_path / "text").write_text(text(LINES))
 

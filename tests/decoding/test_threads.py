@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 
 import pytest
@@ -16,14 +16,6 @@ from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator
 from tests.translating import translate
-
-
-@pytest.fixture
-def threads() -> Iterator[Callable[[int], None]]:
-    """threads(n): PyTorch has n threads until the test ends."""
-    former = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(former)
 
 
 def until_told() -> None:

@@ -1,6 +1,5 @@
 """Adding an objective: a function in objective.py with its line in `OBJECTIVES` there, and a key in the schema."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import settings, write_corpus
-from tests.test_layers import PACKAGE
+from tests.conftest import copy_with
 
 FUNCTION = """
 def weighted_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
@@ -49,12 +48,7 @@ assert main([*options, "--set", "training.weighted=-1", "--output", "never"]) ==
 @pytest.mark.slow
 def test_a_key_asks_for_it(tmp_path: Path) -> None:
     """Twice the loss at half the rate makes the same model, bit for bit; the key is checked as any other."""
-    shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, additions in ADDITIONS.items():
-        for place, addition in additions:
-            source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
-            assert source.count(f"{place}\n") == 1
-            (tmp_path / "nmt" / name).write_text(source.replace(f"{place}\n", f"{addition}{place}\n"), encoding="utf-8")
+    copy_with(ADDITIONS, tmp_path)
     write_corpus(tmp_path)
     config = settings(tmp_path)
     config["training"]["gradient_clip_norm"] = None
