@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty
 from nmt.decoding.search.loop import search
@@ -70,13 +69,6 @@ def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: Leng
             compared += 1
             assert sorted(hypothesis.tokens for hypothesis in hypotheses) == sorted(expected)
     assert compared > 3
-
-
-def test_nan_is_an_error() -> None:
-    broken = GARDEN_PATH.copy()
-    broken[A, C] = float("nan")
-    with pytest.raises(NotNumbersError, match=r"token 2 .*NaN"):
-        searched(broken[None], groups=2, group_size=1, strength=1.0, limits=[5])
 
 
 def different_pieces(best: list) -> int:
