@@ -11,7 +11,6 @@ from nmt.decoding.reading import Languages
 from nmt.decoding.translator import Translator
 from nmt.errors import InputWarning
 from nmt.models.model_file import load_model, save_model
-from tests.random_model import save_random_model
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -22,11 +21,6 @@ SENTENCES = [
     "A green dog .",
 ]
 LINES = [[0, 1], [2], [], [3, 2, 1, 0], [1, 1, 1], [0], [2, 3]]  # the sentences of each line
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
 
 
 @pytest.fixture
@@ -52,7 +46,7 @@ def expected(model: Path, source: Path) -> list[str]:
     return ["  ".join(sentences[one] for one in line) for line in LINES]
 
 
-@pytest.mark.parametrize("options", [(), ("en",), ("--chunk-lines", 2), ("--beam-size", 3, "--precision", "float32")])
+@pytest.mark.parametrize("options", [("en",), ("--chunk-lines", 2)])
 def test_lines_are_translated_sentence_by_sentence(model, source, expected, options) -> None:
     assert translated(model, source, "--split-sentences", *options) == expected
 

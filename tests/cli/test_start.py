@@ -227,18 +227,6 @@ def test_a_wrong_command() -> None:
         assert errors.startswith(f"nmt: error: {message}")
 
 
-@pytest.mark.slow
-def test_nmt_runs_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_random_model(tmp_path / "model.safetensors")
-    (tmp_path / "text").write_text(text(3))
-    options = ["--model", "model.safetensors", "--input", "text"]
-    whole = subprocess.run([sys.executable, "-m", "nmt", "translate", *options], cwd=tmp_path, capture_output=True)
-    monkeypatch.chdir(tmp_path)
-    assert loaded("nmt", ["translate", *options, "--output", "translated"])() == 0
-    assert whole.stdout == (tmp_path / "translated").read_bytes()
-    assert len(whole.stdout.splitlines()) == 3
-
-
 # ---------------------------------------------------------------------------------- what help texts repeat from others
 
 
