@@ -28,9 +28,11 @@ def save_random_model(
     path: Path,
     *,
     seed: int = 1,
+    sentences: Sequence[str] = SENTENCES,
     symbols: Sequence[str] = (),
     size: int = SIZE,
     decoder: str = "luong",
+    score: str = "additive",
     ratio: float = 0.5,
 ) -> Path:
     """Write the model, whose configuration asks for beams of 3; returns its path."""
@@ -44,11 +46,12 @@ def save_random_model(
                 "initialization": {"range": 0.1},
                 "encoder": {"hidden_size": 3},
                 "decoder": {"type": decoder, "hidden_size": 7},
+                "attention": {"score": score},
             },
             "decoding": {"beam_size": 3, "max_length_ratio": ratio, "max_length_extra": 3},
         }
     )
-    subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": size}))
+    subwords = Subwords.train(sentences, settings=config.subwords.model_copy(update={"size": size}))
     subwords = subwords.with_symbols(symbols)
     torch.manual_seed(seed)
     network = build_model(config.model, source_size=subwords.size, target_size=subwords.size)

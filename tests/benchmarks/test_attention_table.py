@@ -5,43 +5,25 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from benchmarks import attention_table
 from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_rows import ROWS
 from benchmarks.attention_tasks import Result, Task, Training, alignment_error, plan
 from nmt.decoding.translator import Translator
-from tests.conftest import data_section, make_synthetic_corpus
 
-SIZES = {"train": 40, "valid": 5, "test": 6}
 DONE = Result(
     "none", "tiny", 1, "0123abcd", 7.0, 33.0, "signature", 11, 1.0, 5000.0, None, "Abacus", 1, "2.13.0", "float32", []
 )
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), **SIZES)
-
-
 @pytest.fixture
-def task(corpus: Path, tmp_path: Path) -> Task:
-    """A copy of the corpus and a recipe of two updates."""
-    data = shutil.copytree(corpus, tmp_path / "corpus")
-    recipe: dict[str, Any] = {
-        "name": "tiny",
-        "data": data_section(data),
-        "subwords": {"size": 120},
-        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 6}},
-        "training": {"batch_size": 20, "max_updates": 2, "validation": {"tokenize": "none"}},
-    }
-    config = tmp_path / "tiny.yaml"
-    config.write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    return Task("tiny", config, data / "test.en", data / "test.de", data / "test.align")
+def task(tiny_config: Path) -> Task:
+    """A recipe of two updates."""
+    folder = tiny_config.parent
+    return Task("tiny", tiny_config, folder / "test.en", folder / "test.de", folder / "test.align")
 
 
 @pytest.fixture
@@ -136,7 +118,7 @@ def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[st
     translator = Translator.load(synthetic.folder)
     assert second.alignment_error_rate == pytest.approx(alignment_error(translator, synthetic.task))
     assert 0 < second.alignment_error_rate <= 1
-    assert len(first.translations) == SIZES["test"]
+    assert len(first.translations) == 6
     assert first.precision == "float32"
     text = document.read_text(encoding="utf-8")
     assert f"| dot | global | luong | yes | {first.perplexity:.2f} |" in text

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from nmt.cli import score, translate
 from nmt.evaluation import alignment_plot
 from tests.cli.conftest import lines
 from tests.known_model import save_known_model
+from tests.random_model import save_random_model
 
 SOURCE = ["today", "she", "reads", "the", "old", "book", "."]
 TARGET = ["heute", "liest", "sie", "alte", "Bücher", "."]
@@ -117,22 +117,10 @@ def test_mistakes(name: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_model_without_attention(
-    name: str, files: Path, tiny: Path, train: Callable[..., int], tmp_path: Path, capsys: Capture
-) -> None:
-    assert (
-        train(
-            tiny,
-            tmp_path / "run",
-            "model.attention.score=none",
-            "model.decoder.initial_state=mean",
-            "training.max_updates=1",
-        )
-        == 0
-    )
-    capsys.readouterr()
+def test_a_model_without_attention(name: str, files: Path, capsys: Capture) -> None:
+    save_random_model(files / "plain", score="none")
     program, arguments = PROGRAMS[name]
-    arguments = ["--model", "run", *arguments[2:]]
+    arguments = ["--model", "plain", *arguments[2:]]
     assert program([*arguments, "--output", "out", "--alignments", "hard"]) == 2
     (message,) = capsys.readouterr().err.splitlines()
     assert message.startswith(f"nmt-{name}: error: there are no alignments: the model has no attention")

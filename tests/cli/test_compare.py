@@ -1,7 +1,6 @@
 """nmt-eval with several systems, references, or runs: its table, JSON, exit code, and messages."""
 
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 from nmt.cli.evaluate import main
 from nmt.config.schema import DecodingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.options import TranslationOptions
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translator
 from nmt.evaluation.comparison import compare
 from tests.cli.conftest import refused
+from tests.cli.test_evaluate import DictionaryTranslator
 from tests.decoding.conftest import network
 
 SOURCE = ["Ja, natürlich.", "Die Katze saß auf der Matte.", "Der Mann geht nach Hause."]
@@ -116,28 +115,14 @@ def test_runs_have_a_mean_and_a_standard_deviation(capsys: pytest.CaptureFixture
 # ------------------------------------------------------------------------------------------------------------- models
 
 
-class Dictionary:
-    """Translates SOURCE as the systems of its models do, and notes what it was asked."""
-
-    def __init__(self, paths: list[Path]) -> None:
-        self._lines = dict(zip(SOURCE, SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].stem]], strict=True))
-
-    def check(self, options: TranslationOptions) -> None:
-        """It can do all of them."""
-
-    def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
-        for line in lines:
-            yield [Translation(text=self._lines[line], score=-1.0, tokens=[])]
-
-
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str | None]]:
-    """The models that were loaded together, with the mean of each ensemble."""
+    """The models that were loaded together, with the mean of each ensemble; they translate SOURCE as systems do."""
     calls: list[tuple[list[str], str | None]] = []
 
-    def load(paths: list[Path], *, ensemble: str | None, **_: object) -> Dictionary:
+    def load(paths: list[Path], *, ensemble: str | None, **_: object) -> DictionaryTranslator:
         calls.append(([path.name for path in paths], ensemble))
-        return Dictionary(paths)
+        return DictionaryTranslator(SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].stem]], SOURCE)
 
     monkeypatch.setattr(Translator, "load", load)
     return calls

@@ -160,9 +160,10 @@ def test_scoring_a_file_does_not_wait_for_torch(files: Path) -> None:
 
 
 class DictionaryTranslator:
-    """Translates SOURCE to HYPOTHESES and notes how it was asked to."""
+    """Translates lines to those that it is given, and notes how it was asked to."""
 
-    def __init__(self) -> None:
+    def __init__(self, translations: Iterable[str], sources: Iterable[str] = SOURCE) -> None:
+        self.translations = dict(zip(sources, translations, strict=True))
         self.devices: list[str] = []
         self.precisions: list[str | None] = []
         self.options: TranslationOptions | None = None
@@ -173,13 +174,13 @@ class DictionaryTranslator:
     def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
         self.options = options
         for line in lines:
-            text = dict(zip(SOURCE, HYPOTHESES, strict=True))[line]
+            text = self.translations[line]
             yield [Translation(text=text, score=-1.0, tokens=text.split())]
 
 
 @pytest.fixture
 def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
-    fake = DictionaryTranslator()
+    fake = DictionaryTranslator(HYPOTHESES)
 
     def load(
         paths: list[Path], *, device: torch.device, precision: str | None, shortlist: Path | None, ensemble: str | None

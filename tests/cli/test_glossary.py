@@ -6,15 +6,9 @@ import pytest
 
 from nmt.cli.translate import main
 from tests.cli.conftest import refused
-from tests.random_model import save_random_model
 
 LINES = "a dog runs .\ntwo men are reading\n\na boy and a Dog\n"
 USUAL = ("--max-length-ratio", "3")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
 
 
 @pytest.fixture

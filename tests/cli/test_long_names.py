@@ -6,7 +6,6 @@ import pytest
 
 from nmt.cli import translate
 from nmt.cli.commands import loaded
-from tests.random_model import save_random_model
 
 LONG = "n" * 300
 COMMANDS = [
@@ -27,11 +26,6 @@ COMMANDS = [
     "nmt-shortlist --model MODEL --source text --target text --output LONG",
     "nmt-average --model MODEL --model MODEL --output LONG",
 ]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,13 @@ import termios
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt.cli.average import main as average
 from nmt.cli.shortlist import main as shortlist
 from nmt.cli.translate import main
-from nmt.config.schema import Config
-from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
-from nmt.models.model_file import ModelFile, save_model
-from nmt.models.seq2seq import build_model
 from tests.cli.conftest import refused
+from tests.random_model import save_random_model
 
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
@@ -37,32 +33,8 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model file whose configuration asks for beams of 3."""
-    pair = {"source": "a", "target": "b"}
-    config = Config.model_validate(
-        {
-            "name": "tiny",
-            "data": {"source_language": "en", "target_language": "en", "train": [pair], "valid": pair},
-            "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}},
-            "decoding": {"beam_size": 3, "max_length_ratio": 0.5, "max_length_extra": 3},
-        }
-    )
-    subwords = Subwords.train(TEXT, settings=config.subwords.model_copy(update={"size": 43}))
-    torch.manual_seed(1)
-    network = build_model(config.model, source_size=43, target_size=43)
-    path = tmp_path_factory.mktemp("run") / "best.safetensors"
-    save_model(
-        path,
-        ModelFile(
-            config=config,
-            weights=network.state_dict(),
-            source_subwords=subwords.model,
-            target_subwords=subwords.model,
-            sizes=(43, 43),
-            training={},
-        ),
-    )
-    return path
+    """A run folder's model, whose configuration asks for beams of 3."""
+    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors", sentences=TEXT)
 
 
 @pytest.fixture

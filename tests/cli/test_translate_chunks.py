@@ -22,16 +22,11 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation import alignment_plot
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
-from tests.random_model import save_random_model, text
+from tests.random_model import text
 
 LINES = 31
 FEW = 9  # lines, where a text is translated in many ways
 PIECES = ("--batch-tokens", 1)  # 40 characters are translated together, so the text has several such pieces
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
 
 
 class Command:

@@ -11,17 +11,11 @@ from nmt.cli.translate import main
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from tests.cli.conftest import refused
-from tests.random_model import save_random_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
 
 FIXTURES = Path(__file__).parent.parent / "documents" / "fixtures"
 HTML = "\ufeff<p>a <b>dog</b>\r\n runs</p>\r\n<!-- two men -->"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
 
 
 @pytest.mark.parametrize("name", ["page.html", "subtitles.srt", "subtitles.vtt"])

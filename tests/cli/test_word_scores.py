@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.translate import main
-from tests.cli.test_glossary import folder, model, translated
+from tests.cli.test_glossary import folder, translated
 
-__all__ = ["folder", "model"]  # fixtures
+__all__ = ["folder"]  # a fixture
 
 
 def test_lines_of_json(model: Path, folder: Path) -> None:

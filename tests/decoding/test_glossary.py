@@ -1,21 +1,21 @@
 """Translations with a glossary: a term takes the place of the words that are aligned with it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
-from tests.random_model import save_random_model
 
 LINES = ["a dog runs .", "two men are reading", "", "the boy is playing with the ball . a DOG"]
 TERMS = {"dog": "Übergröße Nr. 1", "boy": "ball"}
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    return Translator.load(save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors"))
+def translator(model: Path) -> Translator:
+    return Translator.load(model)
 
 
 def texts(translator: Translator, lines: list[str], glossary: Glossary | None, **options: object) -> list[str]:

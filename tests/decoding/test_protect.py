@@ -26,9 +26,9 @@ SETS = PROTECTED
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def translator(model: Path) -> Translator:
     """A hostile one: with random weights."""
-    return Translator.load(save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors"))
+    return Translator.load(model)
 
 
 def test_a_symbol_of_the_vocabulary_is_shown(tmp_path: Path) -> None:

@@ -12,16 +12,11 @@ import pytest
 from nmt.cli.translate import main
 from tests.end_to_end.conftest import finish
 from tests.end_to_end.forked import Job
-from tests.random_model import save_random_model, text
+from tests.random_model import text
 
 pytestmark = pytest.mark.slow
 
 LINES = 150
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
 
 
 @pytest.fixture

@@ -13,17 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.random_model import save_random_model, text
+from tests.random_model import text
 
 pytestmark = pytest.mark.slow
 
 LINES = 100
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
 
 
 @pytest.fixture

@@ -17,6 +17,11 @@ from nmt.models.seq2seq import Seq2Seq, build_model
 
 Changes = dict[str, Any]
 
+FILE = """
+name: toy
+data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
+training: {max_updates: 1}
+"""
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 17, 19
 SETTINGS: Changes = {
     "embedding_size": 2,

@@ -28,15 +28,9 @@ from nmt.ops.linear import Linear
 from nmt.ops.steps import StepLinear
 from nmt.symbols import BEGIN
 from tests.conftest import checked_config
+from tests.models.conftest import FILE
 
-FILE = """
-name: toy
-data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
-training: {max_updates: 1}
-model:
-  embedding_size: 30
-  encoder: {hidden_size: 40}
-"""
+MODEL = "embedding_size: 30, encoder: {hidden_size: 40}"
 
 
 class MixingDecoder(ReadoutDecoder):
@@ -71,9 +65,8 @@ def _added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def configuration(folder: Path, decoder: str, initialization: str = "xavier") -> Config:
     """`decoder`: its type, and more keys if need be."""
-    (folder / "toy.yaml").write_text(
-        f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialization: {{name: {initialization}}}\n"
-    )
+    model = f"{MODEL}, decoder: {{hidden_size: 50, type: {decoder}}}, initialization: {{name: {initialization}}}"
+    (folder / "toy.yaml").write_text(f"{FILE}model: {{{model}}}\n")
     return checked_config(folder / "toy.yaml")
 
 

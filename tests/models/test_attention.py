@@ -29,14 +29,10 @@ from nmt.models.scores import (
 )
 from nmt.models.seq2seq import Seq2Seq, build_attention
 from tests.conftest import checked_config
+from tests.models.conftest import FILE
 
 LN2, LN3 = math.log(2), math.log(3)
 FIRST = Past(torch.zeros(1, dtype=torch.long))
-FILE = """
-name: toy
-data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
-training: {max_updates: 1}
-"""
 
 
 def set_weights(module: nn.Module, **values: Any) -> None:

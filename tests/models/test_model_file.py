@@ -14,15 +14,9 @@ from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import KIND, load_model, rebuild
 from tests.hostile_files import parts, rewrite, write_parts
-from tests.random_model import save_random_model
 
 GIB = 1 << 30
 Change = Callable[[dict[str, Tensor], dict[str, Any]], None]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("model") / "good.safetensors")
 
 
 @pytest.fixture

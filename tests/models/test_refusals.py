@@ -18,13 +18,8 @@ from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from tests.conftest import checked_config
-from tests.models.conftest import GLOBAL_ONLY, NEVER
+from tests.models.conftest import FILE, GLOBAL_ONLY, NEVER
 
-FILE = """
-name: toy
-data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
-training: {max_updates: 1}
-"""
 # The default encoder has 2 × 256 units, and the default decoder 512.
 FITTING = "encoder: {hidden_size: 256}, decoder: {hidden_size: 512}"
 MEAN = "initial_state: mean"  # reads both directions, which is what `none` needs

@@ -6,15 +6,7 @@ import torch
 from nmt.ops import chunks
 from nmt.ops.computing import computing
 from nmt.ops.log_probabilities import log_probabilities, log_probabilities_plain
-
-TOKENS, SIZE, VOCABULARY = 7, 3, 11
-
-
-def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    vectors = torch.randn(TOKENS, SIZE, dtype=torch.float64, generator=generator, requires_grad=True)
-    weight = torch.randn(VOCABULARY, SIZE, dtype=torch.float64, generator=generator, requires_grad=True)
-    return vectors, weight, torch.randint(VOCABULARY, (TOKENS,), generator=generator)
+from tests.ops.test_loss import SIZE, TOKENS, VOCABULARY, inputs
 
 
 def test_of_equal_logits_all_words_have_the_same() -> None:

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from nmt.ops.computing import computing
 from nmt.ops.reset_first import reset_first_sequence, reset_first_step
-
-STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
+from tests.ops.test_sequence import GROUPS, ROWS, SIZE, STEPS, padding
 
 
 def test_a_step_by_hand() -> None:
@@ -25,13 +24,6 @@ def problem() -> list[Tensor]:
     torch.manual_seed(7)
     shapes = ((STEPS, GROUPS, ROWS, 3 * SIZE), (GROUPS, 3 * SIZE, SIZE), (GROUPS, ROWS, SIZE))
     return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
-
-
-def padding() -> Tensor:
-    """The first group has its padding at the end, the second at the start, as the directions of an encoder have."""
-    lengths = torch.tensor([STEPS, 1, 4, STEPS, 2])
-    real = (torch.arange(STEPS).unsqueeze(1) < lengths).unsqueeze(2)
-    return torch.stack((real, real.flip(0)), dim=1)
 
 
 def by_steps(inputs: Tensor, weight: Tensor, first: Tensor, real: Tensor | None) -> Tensor:

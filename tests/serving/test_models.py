@@ -2,6 +2,7 @@
 
 from concurrent.futures import CancelledError
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +14,15 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.limits import Pair
 from nmt.serving.models import Served
-from tests.random_model import save_random_model, text
+from tests.random_model import text
 
 PAIR = Pair("en", "de")
 LINES = ["A dog runs. Two men are reading!", "", *text(20).splitlines()]
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    return Translator.load(save_random_model(tmp_path_factory.mktemp("models") / "model.safetensors"))
+def translator(model: Path) -> Translator:
+    return Translator.load(model)
 
 
 def served_by(translator: Translator, **options: Any) -> Served:

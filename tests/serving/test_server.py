@@ -27,16 +27,11 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.api import Service, application
 from nmt.serving.server import listening
-from tests.random_model import save_random_model, text
+from tests.random_model import text
 from tests.serving.doubles import Backwards
 from tests.serving.process import Server
 
 LINES = text(30).splitlines()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_random_model(tmp_path_factory.mktemp("serving") / "model.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -247,14 +242,14 @@ def test_a_path_may_look_like_a_pair(
     assert capsys.readouterr().err == "nmt-serve: error: en-de=: no such model file or run folder\n"
 
 
-def test_an_export_leaves_the_gpu_to_other_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_leaves_the_gpu_to_other_models(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     devices = {}
 
     def load(models: Models) -> None:
         devices[models.paths[0].name] = models.device
         raise UserError("not loaded")
 
-    other = shutil.copy(model, model.with_name("export"))
+    other = shutil.copy(model, tmp_path / "export")
     monkeypatch.setattr("nmt.models.model_file.is_export", lambda path: path.name == "export")
     monkeypatch.setattr("nmt.cli.models.device_name", lambda name: "cuda" if name == "auto" else name)
     monkeypatch.setattr(Models, "load", load)
@@ -290,8 +285,8 @@ def test_a_port_is_one_servers_on_windows_too(monkeypatch: pytest.MonkeyPatch) -
         assert [opened.getsockopt(socket.SOL_SOCKET, option) for option in options] == [0, 1]
 
 
-def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = shutil.copy(model, model.with_name("other.safetensors"))
+def test_two_models_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = shutil.copy(model, tmp_path / "other.safetensors")
     assert serve.main(["--model", str(model), "--model", str(other), "--port", "0"]) == 2
     assert capsys.readouterr().err == (
         f"nmt-serve: error: {model} and {other} both translate en → en; give one of them, or name the languages of "
