@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from nmt.data.alignments import piece_links
 from nmt.data.cache import Facts
-from nmt.data.subwords import Vocabularies
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.words import words_of_parts
 from nmt.errors import UserError, counted
 from nmt.pharaoh import links_of_line
@@ -235,12 +235,7 @@ def write_ids(
     if weights is not None:
         types["weights"] = "<f4"
     counts: Counter[str] = Counter()
-    unknown: dict[str, Counter[str]] = {"source": Counter(), "target": Counter()}  # characters of lines with unknown
-    unknown_lines, bare_spaces = Counter[str](), Counter[str]()
-    spaces = {
-        name: [place for place, piece in enumerate(subwords.pieces(range(subwords.size))) if piece == _SPACE]
-        for name, subwords in zip(unknown, vocabularies, strict=True)
-    }
+    sides = {name: _Seen(subwords) for name, subwords in zip(("source", "target"), vocabularies, strict=True)}
     ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
     sizes = np.zeros(len(ends) + 1, dtype=np.int64)
     rest, links_left, weights_left = iter(pairs), iter(alignments or ()), iter(weights or ())
@@ -253,16 +248,11 @@ def write_ids(
             kept = _kept_rows(lengths[0], lengths[1], filters, counts)
             np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
             counts.update(read=len(texts[0]), kept=len(kept))
-            for name, rows, lines in zip(("source", "target"), ids, texts, strict=True):
-                for row in kept:
-                    if UNKNOWN in rows[row]:
-                        unknown[name].update(set(lines[row]))
-                        unknown_lines[name] += 1
-                pieces = writers[name].write([rows[row] for row in kept])
-                counts.update({f"{name}_pieces": len(pieces), f"{name}_unknown": int((pieces == UNKNOWN).sum())})
-                bare_spaces[name] += int(np.isin(pieces, spaces[name]).sum())
+            for name, rows, lines in zip(sides, ids, texts, strict=True):
+                kept_rows, kept_lines = [rows[row] for row in kept], [lines[row] for row in kept]
+                sides[name].add(kept_rows, kept_lines, writers[name].write(kept_rows))
                 if with_text:
-                    writers[f"{name}_text"].write([lines[row].encode() for row in kept])
+                    writers[f"{name}_text"].write([line.encode() for line in kept_lines])
             if alignments is not None:
                 link_rows = _link_rows(texts, list(islice(links_left, len(texts[0]))), kept, vocabularies)
                 writers["links"].write(link_rows)
@@ -270,15 +260,39 @@ def write_ids(
             if weights is not None:
                 of_chunk = list(islice(weights_left, len(texts[0])))
                 writers["weights"].write([[of_chunk[row]] for row in kept])
+    for name, seen in sides.items():
+        counts.update({f"{name}_pieces": seen.pieces, f"{name}_unknown": seen.unknown})
     report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
     if report.kept == 0:
         raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
-    found = {}
-    for side, subwords in zip(unknown, vocabularies, strict=True):
-        share = counts[f"{side}_unknown"] / max(counts[f"{side}_pieces"] - bare_spaces[side], 1)
-        lacking = {} if subwords.of_words else dict(islice(subwords.unknown(unknown[side]).items(), _MOST_NAMED))
-        found[side] = Unknown(share, unknown_lines[side], lacking)._asdict()
-    return {"types": types, "report": report._asdict(), "sizes": sizes.tolist(), "unknown": found}
+    unknown = {name: seen.lacking()._asdict() for name, seen in sides.items()}
+    return {"types": types, "report": report._asdict(), "sizes": sizes.tolist(), "unknown": unknown}
+
+
+class _Seen:
+    """What was seen of a side, and what its vocabulary lacks."""
+
+    def __init__(self, subwords: Subwords) -> None:
+        self.pieces = self.unknown = self._spaces = self._lines = 0
+        self._subwords, self._characters = subwords, Counter[str]()  # characters of lines with unknown pieces
+        names = enumerate(subwords.pieces(range(subwords.size)))
+        self._space_ids = [number for number, piece in names if piece == _SPACE]
+
+    def add(self, rows: Sequence[Sequence[int]], lines: Sequence[str], pieces: npt.NDArray[Any]) -> None:
+        """Count lines, whose pieces are `rows`, and also `pieces`, one after the other."""
+        self.pieces += len(pieces)
+        self.unknown += int((pieces == UNKNOWN).sum())
+        self._spaces += int(np.isin(pieces, self._space_ids).sum())
+        for row, line in zip(rows, lines, strict=True):
+            if UNKNOWN in row:
+                self._lines += 1
+                self._characters.update(set(line))
+
+    def lacking(self) -> Unknown:
+        """What the vocabulary lacks of all of them."""
+        found = {} if self._subwords.of_words else self._subwords.unknown(self._characters)
+        share = self.unknown / max(self.pieces - self._spaces, 1)
+        return Unknown(share, self._lines, dict(islice(found.items(), _MOST_NAMED)))
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
