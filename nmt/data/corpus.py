@@ -29,6 +29,7 @@ LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of an
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGIC = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
@@ -56,9 +57,10 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     The stream must cut lines off soon after LONGEST_LINE bytes, or they fill memory before they are refused.
 
     Raises:
-        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call it `name`.
+        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16 or a ZIP archive; messages
+            call it `name`.
     """
-    beginning = b""
+    beginning, is_ascii = b"", True
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise UserError(
@@ -67,13 +69,14 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
             )
         if len(beginning) < _LOOKED_AT:
             beginning += line[:_LOOKED_AT]
-            _check_utf16(name, beginning)
+            _check_form(name, beginning)
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(_invalid_utf8(name, number, line, error.start)) from None
+            raise UserError(_invalid_utf8(name, number, line, error.start, is_ascii=is_ascii)) from None
+        is_ascii = is_ascii and line.isascii()
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -93,7 +96,7 @@ def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
     if len(content) > LARGEST_TEXT:
         raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
     if encoding == "utf-8":
-        _check_utf16(name, content)
+        _check_form(name, content)
     try:
         return content.decode(encoding)
     except UnicodeError as error:
@@ -101,7 +104,8 @@ def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
             raise UserError(f"{name}: not valid {encoding} ({error})") from None
         number = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
-        raise UserError(_invalid_utf8(name, number, content[start:], error.start - start)) from None
+        is_ascii = content[:start].isascii()
+        raise UserError(_invalid_utf8(name, number, content[start:], error.start - start, is_ascii=is_ascii)) from None
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -228,18 +232,29 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise UserError(unreadable(path, error)) from None
 
 
-def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
-    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out."""
+def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: bool) -> str:
+    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out.
+
+    `is_ascii`: whether all lines before it are; otherwise they are UTF-8, which converting the file would ruin.
+    """
     column = len(line[:at].decode("utf-8")) + 1
+    way_out = "; iconv -f ENCODING -t UTF-8 FILE > NEW converts it, and nmt-translate has --encoding"
+    if not is_ascii:
+        way_out = (
+            ", but the lines before it are, so converting the whole file would ruin them; correct this line, or, if "
+            f"another encoding begins here: (head -n {number - 1} FILE; tail -n +{number} FILE | iconv -f ENCODING -t "
+            "UTF-8) > NEW"
+        )
     return (
-        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); iconv -f ENCODING -t "
-        "UTF-8 FILE > NEW converts it, and nmt-translate has --encoding; old texts are in WINDOWS-1252 (Western "
-        "European), -1250 (Central European), -1251 (Cyrillic), or another one"
+        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}){way_out}; old texts are in "
+        "WINDOWS-1252 (Western European), -1250 (Central European), -1251 (Cyrillic), or another one"
     )
 
 
-def _check_utf16(name: str, beginning: bytes) -> None:
-    """Raise UserError if a text that begins so is UTF-16, which may be valid UTF-8, too."""
+def _check_form(name: str, beginning: bytes) -> None:
+    """Raise UserError if what begins so is a document in a ZIP archive or UTF-16, which may be valid UTF-8, too."""
+    if beginning.startswith(_ZIP_MAGIC):
+        raise UserError(f"{name}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8")
     encoding = "UTF-16"
     if not beginning.startswith(_UTF16_MARKS):
         halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]

@@ -10,6 +10,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -88,7 +89,21 @@ def test_invalid_utf8_names_line_byte_and_column(folder: Path, packed: bool) -> 
     content = "gut\nschön\n".encode() + b"sch\xf6n\nend\n"
     file = write(folder / "latin1", gzip.compress(content) if packed else content)
     message = refusal(file)
-    assert message.startswith(f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4); iconv -f ENCODING ")
+    assert message.startswith(f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4), but the lines before it are, ")
+    assert "(head -n 2 FILE; tail -n +3 FILE | iconv -f ENCODING -t UTF-8) > NEW; old texts are in" in message
+
+
+def test_another_encoding_is_converted_where_nothing_is_utf8(folder: Path) -> None:
+    file = write(folder / "latin1", b"gut\nsch\xf6n\n")
+    assert refusal(file).startswith(f"{file}, line 2: not valid UTF-8 (byte 0xf6 at column 4); iconv -f ENCODING ")
+
+
+def test_a_document_is_named(folder: Path) -> None:
+    """Such as a table of Excel, renamed or given as text."""
+    with ZipFile(folder / "table.csv", "w") as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+    message = f"{folder / 'table.csv'}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8"
+    assert refusal(folder / "table.csv") == message
 
 
 @pytest.mark.parametrize(
