@@ -9,9 +9,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from sentencepiece import SentencePieceNormalizer
+
 from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
+from nmt.config.schema import SubwordsConfig
 from nmt.config.suited import compared, filled_in, suited_settings
 from nmt.data.cache import unfinished
 from nmt.data.cleaning import RULES, Usual, lacking, usual
@@ -20,7 +23,7 @@ from nmt.data.lint import Words, are_swapped
 from nmt.data.pairs import Pair
 from nmt.data.splitting import PARTS, Keys
 from nmt.errors import InputWarning, UserError, counted, shortened
-from nmt.evaluation.text_warnings import format_warnings
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.examples import starters
 from nmt.files import rename
 from nmt.text_form import form_of
@@ -43,6 +46,7 @@ class Read(NamedTuple):
     usual: Usual
     keys: Keys
     tokenize: str  # what BLEU is to take for words
+    normalization: str  # of characters, with which a model can write the targets
 
 
 class Dropped:
@@ -90,6 +94,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
         values = _settings(run_name(folder), languages, endings) | suited_settings(
             counts["train"], units=read.usual.units, tokenize=read.tokenize
         )
+        values["subwords.normalization"] = read.normalization
         text = filled_in(
             starters()[STARTER].read_text(encoding="utf-8"),
             values,
@@ -139,8 +144,10 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     for name, words in begun.items():
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
-    tokenize = _tokenizer(expected.units, [pair.target for _, pair in first], target_language)
-    return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize)
+    targets = [pair.target for _, pair in first]
+    tokenize = _tokenizer(expected.units, targets, target_language)
+    pairs_read = len(keys) + dropped.counts.total()
+    return Read(pairs_read, expected, keys, tokenize, _normalization(targets))
 
 
 def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
@@ -149,6 +156,14 @@ def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
     of_lines = {"words": ("char",), "characters": ("none",)}
     possible = of_lines.get(units, ("13a", "none", "zh" if language.startswith("zh") else "char"))
     return next((name for name in possible if not format_warnings(form, name)), possible[0])
+
+
+def _normalization(targets: Sequence[str]) -> str:
+    """The usual one, unless nothing that it leaves could be written as the targets are."""
+    normalization = SubwordsConfig().normalization
+    normalizer = SentencePieceNormalizer(rule_name=normalization, add_dummy_prefix=False, escape_whitespaces=False)
+    changes = normalized_warning("targets", targets, [*map(normalizer.normalize, targets)])
+    return "identity" if changes else normalization
 
 
 def _held_out(read: Read, dropped: Dropped) -> int:

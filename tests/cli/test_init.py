@@ -15,6 +15,8 @@ import pytest
 from nmt.cli import init_folder
 from nmt.cli.init import main
 from nmt.config.loading import read_config
+from nmt.data.cleaning import usual
+from nmt.data.pairs import Pair
 from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES
 
@@ -92,7 +94,7 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert (config.name, config.data.source_language, config.data.target_language) == ("made", "en", "de")
     assert config.data.train[0].source == tmp_path / "made" / "train.en"
     assert config.data.valid.target == tmp_path / "made" / "valid.de"
-    assert config.subwords.size == 2000
+    assert (config.subwords.size, config.subwords.normalization) == (2000, "nmt_nfkc")
     assert (config.training.batch_size, config.training.batch_by) == (1000, "tokens")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 
@@ -192,6 +194,21 @@ def test_what_is_left_out_is_counted_and_shown(init: Init, tmp_path: Path, rule:
     example = report.partition(f"{rule}\n")[2].splitlines()[0]
     assert example.startswith("    " if "repeat" in rule else f"    {tmp_path / 'text.en'}, line 301: {pair[0][:20]}")
     assert f"train {300 - 100}" in out
+
+
+def test_a_title_in_katakana_is_usual_in_japanese() -> None:
+    expected = usual([Pair("the shop is big", "その店は大きい", place="")])
+    faults = [expected.fault(Pair("a supermarket", text, place="")) for text in ("スーパーマーケット", "супермаркет")]
+    assert faults == ["", "script"]
+
+
+def test_what_normalization_would_change_often_is_kept(init: Init, tmp_path: Path) -> None:
+    """No model could write it, and each score would count it as a mistake."""
+    pairs = sentences(300)
+    pairs[::30] = [(source, target.replace(".", "…")) for source, target in pairs[::30]]
+    assert init(*write_files(tmp_path, pairs))[0] == 0
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.normalization == "identity"
 
 
 def test_sentences_of_several_pairs_are_all_in_the_training_text(init: Init, tmp_path: Path) -> None:
