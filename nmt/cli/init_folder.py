@@ -144,10 +144,9 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     for name, words in begun.items():
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
-    targets = [pair.target for _, pair in first]
-    tokenize = _tokenizer(expected.units, targets, target_language)
-    pairs_read = len(keys) + dropped.counts.total()
-    return Read(pairs_read, expected, keys, tokenize, _normalization(targets))
+    looked_at = [pair.target for _, pair in first]
+    tokenize = _tokenizer(expected.units, looked_at, target_language)
+    return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize, _normalization(looked_at))
 
 
 def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
