@@ -1,6 +1,7 @@
 """Memories of translators as pairs of texts: TMX and XLIFF, as a stream, and PO, as the Translate Toolkit reads it.
 
-Codes of the format that a text was cut out of are left out, and white space becomes one space.
+Codes of the format that a text was cut out of are left out, but words around one that breaks the line stay apart.
+White space becomes one space.
 """
 
 import re
@@ -16,7 +17,8 @@ _UNITS = ("tu", "trans-unit", "segment")  # with a text in several languages
 _FILES = ("xliff", "file")
 _TEXTS = ("{*}tuv", "{*}source", "{*}target")
 _DECLARED = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
-_CODES = ("bpt", "ept", "it", "ph", "ut", "prop", "note")
+_CODES = ("bpt", "ept", "it", "ph", "ut", "x", "prop", "note")
+_BREAK = re.compile(r"(?i)\b(?:br|lb|pb)$|</?(?:br|p|div|h\d|li|tr|t[dh])\b|[\t\n]")  # in a code
 _SPACES = re.compile(r"[ \t\r\n]+")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _DOCUMENT = ("file", "x-document", "x-file", "x-filename")  # properties of TMX that name one
@@ -96,10 +98,13 @@ def _texts(unit: Any, usual: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _text_of(element: Any) -> Iterator[str]:
-    """The text of an element and those in it, without codes."""
+    """The text of an element and those in it, with a space for each code that breaks the line."""
+    if _name(element) in _CODES:
+        yield " " if any(map(_BREAK.search, (*element.itertext(), *element.attrib.values()))) else ""
+        return
     yield element.text or ""
     for child in element:
-        if isinstance(child.tag, str) and _name(child) not in _CODES:  # no comment
+        if isinstance(child.tag, str):  # no comment
             yield from _text_of(child)
         yield child.tail or ""
 

@@ -312,6 +312,19 @@ def test_files_with_both_languages(
 
 
 @pytest.mark.parametrize(
+    "code",
+    ["<ph>&lt;br/></ph>", '<ph type="lb"/>', '<x id="1" ctype="lb"/>', "<bpt>&lt;p class='a'></bpt>"],
+)
+def test_words_around_a_line_break_stay_apart(init: Init, tmp_path: Path, code: str) -> None:
+    """Other codes, such as that of italics, may be in the middle of a word."""
+    pairs = sentences(300)
+    lines = as_tmx([(en.replace(" ", f" {code}<!-- no -->", 1).replace(" <", "<", 1), de) for en, de in pairs])
+    lines = [line.replace("</hi>", "</hi><bpt>&lt;i></bpt>") for line in lines]
+    assert init("--input", str(write(tmp_path / "a.tmx", lines)))[0] == 0
+    assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name)) == sorted(pairs)
+
+
+@pytest.mark.parametrize(
     "written", [['"{}"', "{}"], ['"{}"', '"{}", she said.', "{}"], ['"{}"'] * 399 + ['"{}", he said.']]
 )
 def test_a_table_of_dialogues_has_its_quotes(init: Init, tmp_path: Path, written: list[str]) -> None:
