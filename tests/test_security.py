@@ -3,10 +3,8 @@ those of the page. Of what a hostile file can do, the tests of each reader tell.
 
 import ast
 import json
-import os
 import re
 import socket
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from nmt.cli import evaluate, train, translate
 from nmt.config import key_checks, yaml_text
 from nmt.config.yaml_text import write_yaml
 from nmt.data import corpus
-from nmt.files import written_atomically
 from nmt.models import model_file
 from nmt.tensor_file import LARGEST_HEADER, VERSION
 from tests.fuzz.samples import configuration, write_corpora
@@ -133,22 +130,6 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
         "the largest weight of a model": int(model_file.LARGEST_WEIGHT),
     }
     assert f"format {VERSION}" in PAGE
-
-
-def test_permissions_are_those_that_the_user_asks_for(tmp_path: Path) -> None:
-    """A new file has what the umask leaves; one that is replaced hands on what it had, never more in between."""
-    former = os.umask(0o077)
-    try:
-        with written_atomically(tmp_path / "new") as file:
-            file.write("text")
-        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
-        os.umask(0o022)
-        with written_atomically(tmp_path / "new") as file:
-            assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()] == [0o600, 0o600]
-            file.write("other")
-        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
-    finally:
-        os.umask(former)
 
 
 def test_the_commands_work_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
