@@ -110,21 +110,6 @@ def test_penalties_by_hand() -> None:
     assert penalty(7, 2.0) == pytest.approx(4.0)  # ((5 + 7) / 6) ** 2
 
 
-def test_pad_and_begin_are_never_produced() -> None:
-    tempting = table({BEGIN: {PAD: 0.5, BEGIN: 0.4, A: 0.06, B: 0.04}, A: {PAD: 0.9, C: 0.1}, B: {BEGIN: 0.9, C: 0.1}})
-    for beam_size in (1, 2, 3):
-        assert tokens(Search(tempting[None])(beam_size)) == [[[A, C]]]
-
-
-def test_the_maximal_length_forces_the_end_and_counts_it() -> None:
-    endless = table({BEGIN: {A: 0.9, END: 0.1}, A: {A: 0.75, END: 0.25}})
-    endless = np.stack([endless, endless, endless])
-    results = Search(endless)(1, max_lengths=[1, 2, 5])
-    assert tokens(results) == [[[]], [[A]], [[A] * 4]]
-    assert results[0][0].log_probability == pytest.approx(math.log(0.1))
-    assert results[2][0].log_probability == pytest.approx(math.log(0.9) + 3 * math.log(0.75) + math.log(0.25))
-
-
 def test_equally_good_tokens_are_taken_in_the_order_of_their_ids() -> None:
     flat = np.full((1, 300, 300), -math.log(300.0))
     flat[:, BEGIN, END] = float("-inf")
