@@ -47,12 +47,6 @@ def test_symmetrization_by_hand(how: str) -> None:
     assert [*symmetrized(how, FORWARD, REVERSE)] == [BY_HAND[how]]
 
 
-@pytest.mark.parametrize("how", SYMMETRIZATIONS)
-def test_the_reverse_direction_is_turned(how: str) -> None:
-    assert [*symmetrized(how, [[(0, 2)]], [[(2, 0)]])] == [[(0, 2)]]
-    assert [*symmetrized("intersection", [[(0, 2)]], [[(0, 2)]])] == [[]]
-
-
 def grown_plainly(forward: Links, reverse: Links) -> set[Link]:
     """grow-diag-final-and as published: sweeps over all links until a sweep adds nothing."""
 
