@@ -103,14 +103,6 @@ def test_the_gradient_of_a_memory_is_that_of_the_plain_twin() -> None:
         torch.testing.assert_close(made, expected, rtol=0, atol=1e-12)
 
 
-def test_the_gradient_of_a_memory_is_formed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    formed = []
-    backward = steps._Memory.backward
-    monkeypatch.setattr(steps._Memory, "backward", lambda ctx, _: formed.append(len(ctx.kept)) or backward(ctx, _))
-    attended(at_once=True)
-    assert formed == [2 * STEPS] * 2  # inner products and sums, in two passes
-
-
 def test_a_frozen_memory_gets_no_gradient_and_queries_still_do() -> None:
     of_memory, of_queries = attended(at_once=True, frozen=True)
     assert of_memory is None
