@@ -13,19 +13,13 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from nmt.config.schema import SubwordsConfig
 from nmt.data.segmentation import Segmenter
 from nmt.data.subwords import Subwords
+from tests.data.test_subwords import LINES, train
 
-LINES = [
-    "a small dog runs along the sandy beach",
-    "two young men are walking along the small river",
-    "the dogs and the men run through deep snow",
-    "Ein kleiner Hund läuft am Strand entlang",
-    "zwei junge Männer gehen an dem kleinen Fluss entlang",
-]
 UNSEEN = ["", " ", "Ωmega 日本 dogs", "a<s>b </s>", "▁▁ snow\u2028\x00", "👩‍👩‍👧 river", "thesnowandthedogs " * 40]
 
 
 def models(kind: str, size: int, **options: object) -> tuple[Subwords, Segmenter]:
-    subwords = Subwords.train(LINES, settings=SubwordsConfig.model_validate({"type": kind, "size": size, **options}))
+    subwords = train(kind, size, **options)
     processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
     return subwords, Segmenter(subwords.model, processor)
 
