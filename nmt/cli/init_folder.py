@@ -144,25 +144,20 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     for name, words in begun.items():
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
-    looked_at = [pair.target for _, pair in first]
-    tokenize = _tokenizer(expected.units, looked_at, target_language)
-    return Read(len(keys) + dropped.counts.total(), expected, keys, tokenize, _normalization(looked_at))
+    suited = _suited_to_targets(expected.units, [pair.target for _, pair in first], target_language)
+    return Read(len(keys) + dropped.counts.total(), expected, keys, *suited)
 
 
-def _tokenizer(units: str, targets: Sequence[str], language: str) -> str:
-    """What BLEU is to take for words, so that nothing warns of it."""
+def _suited_to_targets(units: str, targets: Sequence[str], language: str) -> tuple[str, str]:
+    """What BLEU is to take for words, and the normalization of characters: with these, nothing warns of the targets."""
     form = form_of(targets, name="targets")
     of_lines = {"words": ("char",), "characters": ("none",)}
     possible = of_lines.get(units, ("13a", "none", "zh" if language.startswith("zh") else "char"))
-    return next((name for name in possible if not format_warnings(form, name)), possible[0])
-
-
-def _normalization(targets: Sequence[str]) -> str:
-    """The usual one, unless nothing that it leaves could be written as the targets are."""
+    tokenize = next((name for name in possible if not format_warnings(form, name)), possible[0])
     normalization = SubwordsConfig().normalization
     normalizer = SentencePieceNormalizer(rule_name=normalization, add_dummy_prefix=False, escape_whitespaces=False)
     changes = normalized_warning("targets", targets, [*map(normalizer.normalize, targets)])
-    return "identity" if changes else normalization
+    return tokenize, "identity" if changes else normalization
 
 
 def _held_out(read: Read, dropped: Dropped) -> int:

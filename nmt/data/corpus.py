@@ -29,7 +29,6 @@ LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of an
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
-_ZIP_MAGIC = b"PK\x03\x04"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
@@ -57,8 +56,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     The stream must cut lines off soon after LONGEST_LINE bytes, or they fill memory before they are refused.
 
     Raises:
-        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16 or a ZIP archive; messages
-            call it `name`.
+        UserError: a line is too long or not valid UTF-8, or they look like UTF-16 or ZIP; messages call them `name`.
     """
     beginning, is_ascii = b"", True
     for number, line in enumerate(stream, start=1):
@@ -233,10 +231,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: bool) -> str:
-    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out.
-
-    `is_ascii`: whether all lines before it are; otherwise they are UTF-8, which converting the file would ruin.
-    """
+    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out: another
+    one where lines before it are UTF-8 and not just ASCII."""
     column = len(line[:at].decode("utf-8")) + 1
     way_out = "; iconv -f ENCODING -t UTF-8 FILE > NEW converts it, and nmt-translate has --encoding"
     if not is_ascii:
@@ -253,7 +249,7 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: boo
 
 def _check_form(name: str, beginning: bytes) -> None:
     """Raise UserError if what begins so is a document in a ZIP archive or UTF-16, which may be valid UTF-8, too."""
-    if beginning.startswith(_ZIP_MAGIC):
+    if beginning.startswith(b"PK\x03\x04"):
         raise UserError(f"{name}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8")
     encoding = "UTF-16"
     if not beginning.startswith(_UTF16_MARKS):
