@@ -3,19 +3,17 @@
 Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` says which pairs are of use.
 """
 
-import csv
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice, product
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.corpus import read_lines, read_pairs
+from nmt.data.corpus import read_pairs
+from nmt.data.tables import Row, rows
 from nmt.errors import UserError, first_of, shortened
 
 _MOST, _LONGEST = 10, 20  # columns in a message, and characters of their names
-_LOOKED_AT = 1000  # lines that tell whether a table is written as CSV
 
 
 class Pair(NamedTuple):
@@ -65,13 +63,13 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
     their numbers from 1; without them there may also be two columns without names. Raises UserError if it is not clear
     which columns are meant, or a quote does not end.
     """
-    rows = _rows(path)
-    beginning = next(rows, None)
+    of_table = rows(path, ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t")
+    beginning = next(of_table, None)
     if beginning is None:
         return
     first = beginning[1]
-    places, has_names = _places(path, first, names, columns)
-    for line, cells in rows if has_names else chain([beginning], rows):
+    places, has_names = _places(beginning, path, names, columns)
+    for line, cells in of_table if has_names else chain([beginning], of_table):
         where = f"{path}, line {line}"
         if len(cells) == len(first):
             yield Pair(cells[places[0]], cells[places[1]], where)
@@ -79,56 +77,11 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
             yield Pair(" ".join(cells), "", where, fault="columns")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row, and its first line. With tabs, quotes are text unless a cell has them doubled as well, or
-    the first rows are written as in CSV."""
-    lines: Iterator[str] = (text.replace("\r", " ") for text in read_lines(path))
-    first = list(islice(lines, _LOOKED_AT))
-    if not first:
-        return
-    lines = chain(first, lines)
-    delimiters = ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t"
-    if delimiters == "\t" and not _are_quoted(first):
-        for line, text in enumerate(lines, start=1):
-            yield line, [_unquoted(cell) for cell in text.split("\t")]
-        return
-    texts = (f"{text}\n" for text in lines)
-    reader = csv.reader(texts, delimiter=max(delimiters, key=first[0].count), strict=True)
-    line = 1
-    try:
-        for cells in reader:
-            yield line, [cell.replace("\n", " ") for cell in cells]
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise UserError(
-            f"{path}, line {line}: cannot be read as a table ({error}); where cells are in quotes, as in CSV, "
-            "their own are doubled"
-        ) from None
-
-
-def _are_quoted(lines: Sequence[str]) -> bool:
-    """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first, which may be names, with
-    quotes around all cells but numbers, and nowhere else."""
-    rows = lines[1:] or lines
-    reader = csv.reader((f"{row}\n" for row in rows), delimiter="\t", quoting=csv.QUOTE_NONNUMERIC, strict=True)
-    try:
-        deque(reader, maxlen=0)
-    except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
-        return "end of data" in str(error) and len(lines) == _LOOKED_AT
-    return True
-
-
-def _unquoted(cell: str) -> str:
-    """A cell without the quotes that a spreadsheet puts around it, and doubles in it, where it has any."""
-    inner = cell[1:-1].replace('""', "")
-    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner and inner != cell[1:-1]
-    return cell[1:-1].replace('""', '"') if is_quoted else cell
-
-
 def _places(
-    path: Path, first: Sequence[str], names: Sequence[Sequence[str]], columns: Sequence[str] | None
+    beginning: Row, path: Path, names: Sequence[Sequence[str]], columns: Sequence[str] | None
 ) -> tuple[Sequence[int], bool]:
     """The places of the columns of source and target, and whether the first row has their names."""
+    line, first = beginning
     wanted = [[column] for column in columns] if columns else names
     if found := places_of_both(first, wanted):
         return found, True
@@ -144,4 +97,6 @@ def _places(
     what = f"none of its columns, {shown}, is {' or '.join(lacking)}"
     if not lacking:
         what = f"only one of its columns, {shown}, is {' or '.join(one for one, *_ in wanted)}"
-    raise UserError(f"{path}, line 1: {what}; give --columns SOURCE TARGET, by their names or by their numbers from 1")
+    raise UserError(
+        f"{path}, line {line}: {what}; give --columns SOURCE TARGET, by their names or by their numbers from 1"
+    )

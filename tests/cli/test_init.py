@@ -290,6 +290,7 @@ def as_po(pairs: list[tuple[str, str]]) -> list[str]:
         ),
         ("a.csv", as_csv, ["--columns", "EN-us", "german"]),
         ("A.CSV", as_csv, ["--columns", "3", "2"]),
+        ("a.csv", lambda pairs: ["sep=;", *as_csv(pairs)], []),  # as Excel writes it
         ("a.tmx", as_tmx, []),
         ("a.xlf", as_xliff, []),
         ("a.po", as_po, []),

@@ -6,32 +6,28 @@ several that begin at a word the longest, and its translation takes the place of
 text; it knows no subwords and no models.
 """
 
-import csv
-import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import regex
 
-from nmt.data.corpus import LONGEST_LINE, excerpt, read_lines
+from nmt.data.corpus import excerpt, read_lines
 from nmt.data.pairs import places_of_both
+from nmt.data.tables import rows
 from nmt.data.words import WORD_OR_SIGN
 from nmt.decoding.text.languages import CODE, code_of, name_of
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
-from nmt.errors import InputWarning, UserError, counted, first_of, refuse, refuse_lines
+from nmt.errors import InputWarning, UserError, collected, counted, first_of, refuse, refuse_lines
 
 Words = tuple[str, ...]
 Row = tuple[str, Any, Any]  # what messages call it, a term, and its translation
 
 _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = (["source", "source term", "term"], ["target", "target term", "translation"])  # as headers call them
-_SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _HIDDEN = regex.compile(r"\p{Cf}")
 
 
@@ -100,7 +96,8 @@ def read_glossary(path: Path | str, languages: tuple[str | None, str | None], *,
     """
     problems: list[str] = []
     repeated: list[str] = []
-    translations = _by_words(_terms(Path(path), languages, problems), problems, repeated)
+    with collected(problems):
+        translations = _by_words(_terms(Path(path), languages, problems), problems, repeated)
     refuse_lines(path, problems)
     if not translations:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
@@ -137,15 +134,17 @@ def read_dictionary(path: Path) -> Dictionary:
 def _terms(path: Path, languages: tuple[str | None, str | None], problems: list[str]) -> Iterator[Row]:
     """The terms and translations of a file, and what messages call their rows."""
     columns: list[int] = []
-    for place, (name, row) in enumerate(_rows(path, problems)):
+    stripped = ((line, [cell.strip() for cell in cells]) for line, cells in rows(path, ",;|\t", of_terms=True))
+    for place, (line, row) in enumerate((line, cells) for line, cells in stripped if any(cells)):
+        name = f"{path}, line {line}"
         if place == 0 and (columns := _columns(row, languages)):
             names = " and ".join(f"{row[column]!r}" for column in columns)
             what = f"{name}: a header; terms and their translations are in the columns {names}"
             warnings.warn(what, InputWarning, stacklevel=4)
         elif columns:
-            cells = ["".join(row[column : column + 1]) for column in columns]
-            if all(cells):
-                yield name, cells[0], cells[1]
+            term, translation = ("".join(row[column : column + 1]) for column in columns)
+            if term and translation:
+                yield name, term, translation
         elif len(row) == 2 or _has_codes(row):
             of_row = zip(languages, row[2:], strict=False)
             if all(language is None or code_of(language) == code_of(code) for language, code in of_row):
@@ -154,42 +153,6 @@ def _terms(path: Path, languages: tuple[str | None, str | None], problems: list[
             header = " (or a first row that names two columns: source and target, or by their languages)"
             expected = f"expected a term, a tab, and its translation{header if len(row) > 2 else ''}"
             problems.append(f"{name}: {counted(len(row), 'column')}; {expected}")
-
-
-def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """The rows of a table that are neither blank nor comments, and what messages call them, by their first lines."""
-    lines = (f"{line}\n" for line in read_lines(path))
-    before: list[str] = []
-    delimiter = None
-    while delimiter is None and (line := next(lines, None)) is not None:
-        delimiter = _delimiter(line)
-        before.append("\n" if _SEPARATOR.fullmatch(line) else line)
-    has_tabs = delimiter == "\t"
-    csv.field_size_limit(LONGEST_LINE)
-    quotes: dict[str, Any] = {"quoting": csv.QUOTE_NONE} if has_tabs else {"strict": True}
-    reader = csv.reader(chain(before, lines), delimiter=delimiter or ",", **quotes)
-    number = 1
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if has_tabs:
-                cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
-            is_comment = row[:1] and row[0].startswith("#") and not (has_tabs and len(row) > 1)
-            if any(cells) and not is_comment:
-                yield f"{path}, line {number}", cells
-            number = reader.line_num + 1
-    except csv.Error as error:
-        problems.append(f"{path}, line {number}: not as in CSV: {error}")
-
-
-def _delimiter(line: str) -> str | None:
-    """What a line has between columns, or says of all lines, as Excel's "sep=;"; None for one that is skipped."""
-    if (separator := _SEPARATOR.fullmatch(line)) is not None:
-        return separator[1]
-    if not line.strip() or (line.startswith("#") and "\t" not in line):
-        return None
-    outside = _QUOTED.sub("", line)
-    return "\t" if "\t" in outside else max(",;|", key=outside.count)
 
 
 def _columns(row: Sequence[str], languages: tuple[str | None, str | None]) -> list[int]:

@@ -1,0 +1,94 @@
+"""Rows of tables as people and programs write them: CSV, or lines with a tab between two cells."""
+
+import csv
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, dropwhile, islice
+from pathlib import Path
+
+from nmt.data.corpus import LONGEST_LINE, read_lines
+from nmt.errors import UserError
+
+_LOOKED_AT = 1000  # lines that tell whether a table with tabs is written as CSV
+_SEPARATOR = re.compile(r"(?i)\s*sep=([\t,;|])\s*")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+Row = tuple[int, list[str]]  # its first line, from 1, and its cells
+
+
+def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row]:
+    """The rows of a table, from the first line with text on.
+
+    One of `delimiters` stands between two cells: the one that a line before them names, as Excel's "sep=;", else a tab
+    where the first row has one, else the one that it has most. With tabs, quotes are text unless a cell has them
+    doubled as well, or the first rows are written as in CSV.
+
+    `of_terms`: lines that begin with "#" and have no tab are comments, and quotes around a whole cell are never text.
+    Raises UserError where a quote does not end, or more follows its end.
+    """
+    lines: Iterator[tuple[int, str]] = enumerate((text.replace("\r", " ") for text in read_lines(path)), start=1)
+    lines = dropwhile(lambda line: not line[1].strip() or (of_terms and _is_comment(line[1])), lines)
+    first = list(islice(lines, _LOOKED_AT))
+    if not first:
+        return
+    named = _SEPARATOR.fullmatch(first[0][1])
+    if named is not None and named[1] in delimiters:
+        delimiter, first = named[1], first[1:]
+    else:
+        delimiter = _delimiter(first[0][1], delimiters)
+    lines = chain(first, lines)
+    has_tabs = delimiter == "\t"
+    if has_tabs and not _are_quoted([text for _, text in first]):
+        every: Iterator[Row] = (
+            (line, [_unquoted(cell, of_terms) for cell in text.split("\t")]) for line, text in lines
+        )
+    else:
+        every = _of_csv(path, lines, delimiter)
+    for line, cells in every:
+        if not (of_terms and cells[:1] and cells[0].startswith("#") and (len(cells) == 1 or not has_tabs)):
+            yield line, cells
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#") and "\t" not in line
+
+
+def _delimiter(line: str, delimiters: str) -> str:
+    outside = _QUOTED.sub("", line)
+    return "\t" if "\t" in delimiters and "\t" in outside else max(delimiters, key=outside.count)
+
+
+def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(LONGEST_LINE)
+    line, start = next(lines, (1, ""))
+    texts = chain([f"{start}\n"], (f"{text}\n" for _, text in lines))
+    reader, before = csv.reader(texts, delimiter=delimiter, strict=True), line
+    try:
+        for cells in reader:
+            yield line, [cell.replace("\n", " ") for cell in cells]
+            line = before + reader.line_num
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {line}: cannot be read as a table ({error}); where cells are in quotes, as in CSV, "
+            "their own are doubled"
+        ) from None
+
+
+def _are_quoted(lines: Sequence[str]) -> bool:
+    """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first, which may be names, with
+    quotes around all cells but numbers, and nowhere else."""
+    some = lines[1:] or lines
+    reader = csv.reader((f"{line}\n" for line in some), delimiter="\t", quoting=csv.QUOTE_NONNUMERIC, strict=True)
+    try:
+        deque(reader, maxlen=0)
+    except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
+        return "end of data" in str(error) and len(lines) >= _LOOKED_AT - 1
+    return True
+
+
+def _unquoted(cell: str, is_term: bool) -> str:
+    """A cell without the quotes that a spreadsheet puts around it, and doubles in it, where it has any."""
+    if not _QUOTED.fullmatch(cell.strip()) or not (is_term or '""' in cell[1:-1]):
+        return cell
+    return cell.strip()[1:-1].replace('""', '"')
