@@ -20,7 +20,7 @@ _USUAL_SHARE = 0.05  # of the letters of a text, from which a script is usual in
 _WORDS, _SINGLE = 0.9, 0.8  # share of lines with one word, and of words with one character; of Moses' tokens up to 0.3
 _HTML = "a|b|big|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|small|span|strong|sub|sup|table|t[dhr]|tbody|u|ul"
 _MARKUP = re.compile(rf"(?i)\t|\|\|\||</?(?:{_HTML})(?:\s[^<>]*)?/?>| \| .* \| ")
-_WITH_HAN = ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH", "IDEOGRAPHIC")  # a title may be all katakana
+_KANA = ("KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH")  # of one script with hiragana: a title may be all katakana
 
 RULES = {
     "columns": "have more or fewer columns than the first row",
@@ -96,6 +96,6 @@ def _is_foreign(text: str, scripts: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _script(character: str) -> str:
-    """The first word of a letter's name, such as LATIN, or CJK, also for kana; "" if it is none."""
+    """The first word of a letter's name, such as LATIN, or HIRAGANA, for all kana; "" if it is none."""
     name = unicodedata.name(character, "").partition(" ")[0] if character.isalpha() else ""
-    return "CJK" if name in _WITH_HAN else name
+    return "HIRAGANA" if name in _KANA else name

@@ -196,10 +196,11 @@ def test_what_is_left_out_is_counted_and_shown(init: Init, tmp_path: Path, rule:
     assert f"train {300 - 100}" in out
 
 
-def test_a_title_in_katakana_is_usual_in_japanese() -> None:
-    expected = usual([Pair("the shop is big", "その店は大きい", place="")])
-    faults = [expected.fault(Pair("a supermarket", text, place="")) for text in ("スーパーマーケット", "супермаркет")]
-    assert faults == ["", "script"]
+def test_a_title_in_katakana_is_usual_in_japanese_and_not_in_chinese() -> None:
+    texts = ("スーパーマーケット", "ｽｰﾊﾟｰﾏｰｹｯﾄ", "супермаркет")
+    for line, expected in (("その店は大きい", ["", "", "script"]), ("这家商店很大", ["script"] * 3)):
+        found = usual([Pair("the shop is big", line, place="")])
+        assert [found.fault(Pair("a supermarket", text, place="")) for text in texts] == expected
 
 
 def test_what_normalization_would_change_often_is_kept(init: Init, tmp_path: Path) -> None:
