@@ -227,20 +227,33 @@ def test_everything_stands_in_the_translation_once(
 
 
 @pytest.mark.parametrize(
-    ("links", "line", "expected"),
-    [
-        ([(0, 0), (1, 1), (2, 2)], "a {x} dog .", "ein {x} Hund ."),
-        ([(0, 0), (1, 1), (2, 2)], "{x} a dog .", "{x} ein Hund ."),
-    ],
+    ("line", "expected"),
+    [("a {x} dog .", "ein {x} Hund ."), ("{x} a dog .", "{x} ein Hund .")],
 )
-def test_what_is_kept_stands_beside_what_it_stood_beside(
-    tmp_path: Path, links: list[tuple[int, int]], line: str, expected: str
-) -> None:
+def test_what_is_kept_stands_beside_what_it_stood_beside(tmp_path: Path, line: str, expected: str) -> None:
+    links = [(0, 0), (1, 1), (2, 2)]
     save_known_model(tmp_path / "model", ["a", "dog", "."], ["ein", "Hund", "."], links)
     [[best]] = Translator.load(tmp_path / "model").translate([line], TranslationOptions(alignments=True))
     assert best.text == expected
     assert best.alignment is not None
     assert (line.split().index("{x}"), best.text.split().index("{x}")) in best.alignment
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "line", "expected"),
+    [
+        (["犬", "走"], ["dog", "runs"], "{x}犬 走{y}", "{x} dog runs {y}"),
+        (["犬", "走"], ["dog", "runs"], "犬{x} 走", "dog {x} runs"),
+        (["dog", "runs"], ["犬", "走"], "{x} dog runs {y}", "{x}犬 走{y}"),
+    ],
+)
+def test_spaces_around_what_is_kept_are_those_of_the_target_script(
+    tmp_path: Path, source: list[str], target: list[str], line: str, expected: str
+) -> None:
+    """Between words of a script without spaces, none is needed; beside those of other scripts, one is."""
+    save_known_model(tmp_path / "model", source, target, [(0, 0), (1, 1)])
+    [[best]] = Translator.load(tmp_path / "model").translate([line])
+    assert best.text == expected
 
 
 @pytest.mark.parametrize("line", ["---", "42", "1.", "😀", "{name}", "a@b.org, %s", "  ★  ", "…", "Собака"])

@@ -53,6 +53,7 @@ FOLLOWING, SENTENCE = 1.5, 1.5
 """What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
 
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
+_ALONE = regex.compile(f"[{ALONE}]")
 _QUOTES = "\"'`´„‚"
 _FULL_STOPS = "。｡।॥።։۔"
 _ENDS, _ELLIPSIS = frozenset(ENDS), "..."
@@ -583,8 +584,11 @@ class _Writing:
         spaced = [befores[0] and place > start]
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
         spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place])]
-        if not gap and _UNSPACED.fullmatch(self.translation, place - 1, place + 1):
-            spaced[0] = spaced[-1] = False
+        if not gap:
+            beside = (self.translation[place - 1 : place], self.translation[place : place + 1])
+            spaced[0], spaced[-1] = (
+                space and not _ALONE.match(sign) for space, sign in zip((spaced[0], spaced[-1]), beside, strict=True)
+            )
         if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
             spaced[0] = True
         space = gap or " "

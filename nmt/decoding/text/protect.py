@@ -344,7 +344,10 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
         for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:
-                before, after = line[begin - 1 : begin].isspace(), line[end : end + 1].isspace()
+                before, after = (
+                    sign.isspace() or _UNSPACED.match(sign) is not None  # where no space parts words, this does
+                    for sign in (line[begin - 1 : begin], line[end : end + 1])
+                )
                 content = LINE_END.sub(" ", line[begin:end])
                 marks.append(Mark(begin, end, before=before, after=after, tags=(content, ""), place=(begin, end)))
     return sorted(marks, key=lambda mark: mark.place)
