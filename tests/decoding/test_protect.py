@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import PROTECTED, DecodingConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
-from nmt.decoding.text.protect import Protection, Sight, joined_spans
+from nmt.decoding.text.protect import Protection, Sight, joined_spans, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets
@@ -237,6 +237,23 @@ def test_what_is_kept_stands_beside_what_it_stood_beside(tmp_path: Path, line: s
     assert best.text == expected
     assert best.alignment is not None
     assert (line.split().index("{x}"), best.text.split().index("{x}")) in best.alignment
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "after"),
+    [
+        ("犬{x}は", True, True),
+        ("。{x}、", True, False),
+        ("「{x}」", False, False),
+        ("（犬）{x} a", True, True),
+        ("a{x}b", False, False),
+        ("{x}", False, False),
+    ],
+)
+def test_where_spaces_belong_around_what_is_kept(line: str, before: bool, after: bool) -> None:
+    start = line.index("{")
+    [mark] = with_kept([], [(start, start + 3)], line)
+    assert (mark.before, mark.after) == (before, after)
 
 
 @pytest.mark.parametrize(

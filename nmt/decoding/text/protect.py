@@ -44,6 +44,8 @@ _NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
+# What parts words where no space does: not what opens brackets before a word, nor punctuation after it
+_BEFORE, _AFTER = (regex.compile(rf"(?V1)[{ALONE}--\p{{{kind}}}]") for kind in ("Ps", "P"))
 _JOINTS = "-/+=&#.:@~\\"
 
 
@@ -345,8 +347,8 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
             begin, end = _stripped(line, *part)
             if begin < end:
                 before, after = (
-                    sign.isspace() or _UNSPACED.match(sign) is not None  # where no space parts words, this does
-                    for sign in (line[begin - 1 : begin], line[end : end + 1])
+                    sign.isspace() or parting.match(sign) is not None
+                    for sign, parting in ((line[begin - 1 : begin], _BEFORE), (line[end : end + 1], _AFTER))
                 )
                 content = LINE_END.sub(" ", line[begin:end])
                 marks.append(Mark(begin, end, before=before, after=after, tags=(content, ""), place=(begin, end)))
