@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -210,6 +211,17 @@ def test_what_normalization_would_change_often_is_kept(init: Init, tmp_path: Pat
     assert init(*write_files(tmp_path, pairs))[0] == 0
     config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
     assert config.subwords.normalization == "identity"
+
+
+def test_accents_are_written_in_one_form(init: Init, tmp_path: Path) -> None:
+    """As a Mac may have typed them, they repeat a pair, and no normalization has to be off for them."""
+    pairs = [(source, target.replace("a", "ä")) for source, target in sentences(300)]
+    typed = [(source, normalize("NFD", target)) for source, target in pairs[::5]]
+    code, out, _ = init(*write_files(tmp_path, [*pairs, *typed]))
+    assert (code, f"left out: {len(typed)} repeat another pair\n" in out) == (0, True)
+    assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.normalization == "nmt_nfkc"
 
 
 def test_sentences_of_several_pairs_are_all_in_the_training_text(init: Init, tmp_path: Path) -> None:
