@@ -103,6 +103,17 @@ def test_a_blank_line_stays_blank_where_its_spaces_are_pieces(copy_model, blank)
     assert copy_model.batches == []
 
 
+def test_other_white_space_is_read_as_a_space_without_normalization() -> None:
+    """As text from a page or a table has it, unless the model has learned it."""
+    lines = ["A dog\nruns.", "A dog runs.", "A\u00a0dog\truns.", "A\u2009dog \u3000runs."]
+    subwords = Subwords.train([*TEXT, "a\nb"], settings=SubwordsConfig(normalization="identity", size=60))
+    vocabularies = Vocabularies(subwords, subwords)
+    translator = Translator([network(vocabularies)], vocabularies)
+    learned, *others = [best[0].score for best in translator.translate(lines)]
+    assert others == [others[0]] * 3
+    assert learned != others[0]
+
+
 def test_no_lines(copy_model, vocabularies) -> None:
     assert list(Translator([copy_model], vocabularies).translate([])) == []
 

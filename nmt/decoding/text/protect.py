@@ -34,6 +34,7 @@ _HIDDEN = (
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0001-\U000e01ef"
 )
 _INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HIDDEN}]")
+_OTHER_SPACE = regex.compile(r"[^\S ]")
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
 # What stands after a sentence: signs that end none
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){SIGN}++)+")  # matched from the end
@@ -267,7 +268,7 @@ class Sight:
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Mark]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
         if not kept and (self.protection is None or not _INVISIBLE.search(line, start, stop)):
-            return Seen(line[start:stop], range(start, stop), sentence=(start, stop))
+            return Seen(self._spaced(line[start:stop]), range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
@@ -290,7 +291,11 @@ class Sight:
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
-        return Seen("".join(text), places, marks, sentence=(start, stop))
+        return Seen(self._spaced("".join(text)), places, marks, sentence=(start, stop))
+
+    def _spaced(self, text: str) -> str:
+        """The text with a space for other white space that the vocabulary lacks, as without normalization."""
+        return _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
 
     def _is_hidden(self, line: str, place: int) -> bool:
         """Whether nobody sees a character, and the vocabulary lacks it.
