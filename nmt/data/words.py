@@ -22,6 +22,8 @@ Span = tuple[int, int]  # characters [start, stop)
 # With the punctuation of kana and Han
 ALONE = f"{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"
 _ALONE = re.compile(f"[{ALONE}]")
+# What parts words there as white space does: not what opens brackets before a word, nor punctuation behind it
+_BEFORE, _BEHIND = (regex.compile(rf"(?V1)[\s[{ALONE}--\p{{{kind}}}]]") for kind in ("Ps", "P"))
 # With the characters inside of words that nobody sees, but no zero-width space, which allows a line break
 WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|\S")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
@@ -43,6 +45,12 @@ _TOGETHER = re.compile(
     r"|[^\u0f0b-\u0f14][\u0f00-\u0fff]"  # a Tibetan syllable
 )
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
+
+
+def are_apart(before: str, behind: str) -> tuple[bool, bool]:
+    """Whether a text with spaces between words has one between what stands by itself and each of the characters beside
+    it: where they are white space, or of a script without spaces. "" is none."""
+    return _BEFORE.match(before) is not None, _BEHIND.match(behind) is not None
 
 
 class PieceWords(NamedTuple):

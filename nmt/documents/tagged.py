@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import accumulate
 from typing import NamedTuple
 
-from nmt.data.words import CLOSING
+from nmt.data.words import CLOSING, are_apart
 from nmt.decoding.text.marks import ROOT, Mark, written
 from nmt.documents.cutting import Cut, columns, in_rows
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners, with_texts
@@ -168,8 +168,9 @@ class _Line:
         words = text.split()
         if text[:1].isspace():
             self._space, self._gap, self._separated = True, True, False
-            if self._is_alone:
-                self.marks[-1] = self.marks[-1]._replace(after=True)
+        stands_apart = self._separated and not self.marks[-1].breaks and are_apart("", text[:1])[1]
+        if self._is_alone and (self._gap or stands_apart):
+            self.marks[-1] = self.marks[-1]._replace(after=True)
         if not words:
             return
         if self._separated and text[0] in CLOSING:
@@ -198,7 +199,9 @@ class _Line:
 
     def put(self, tags: str, *, separates: bool, breaks: bool) -> None:
         """Add a mark that encloses no words. `separates`: words before and after it are two."""
-        self._add(Mark(self._length, self._length, before=self._gap, breaks=breaks, tags=(tags, "")))
+        last = "" if self._is_alone else "".join(self.parts[-1:])[-1:]
+        before = self._gap or (separates and not breaks and are_apart(last, "")[0])
+        self._add(Mark(self._length, self._length, before=before, breaks=breaks, tags=(tags, "")))
         self._is_alone, self._separated = True, separates
         self._space = self._space or separates
 

@@ -226,6 +226,15 @@ def test_scripts_without_spaces() -> None:
     assert document.written(same(document.lines)) == "我<b>喜欢</b>狗。"
     document = HtmlDocument("a <img> b")
     assert document.written([Translation("我们", 0.0, [], None)]) == "我<img>们"
+    for html, expected in (
+        ("犬<code>f()</code>走", "dog <code>f()</code> runs"),
+        ("犬<br>走", "dog<br>runs"),
+        ("走犬<code>f()</code>。", "runs dog <code>f()</code>."),
+    ):
+        document = HtmlDocument(html)
+        assert document.written(same(document.lines)) == html
+        text = expected.replace(" <code>f()</code>", "").replace("<br>", " ")
+        assert document.written([Translation(text, 0.0, [], None)]) == expected
 
 
 # ------------------------------------------------------------------------------------------------ generated documents

@@ -16,7 +16,7 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
-from nmt.data.words import ALONE, CLOSING, Span, overlapping
+from nmt.data.words import ALONE, CLOSING, Span, are_apart, overlapping
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS, LINE_END
@@ -45,8 +45,6 @@ _NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
 _UNSPACED = regex.compile(f"[{ALONE}]")
-# What parts words where no space does: not what opens brackets before a word, nor punctuation after it
-_BEFORE, _AFTER = (regex.compile(rf"(?V1)[{ALONE}--\p{{{kind}}}]") for kind in ("Ps", "P"))
 _JOINTS = "-/+=&#.:@~\\"
 
 
@@ -351,10 +349,7 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
         for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:
-                before, after = (
-                    sign.isspace() or parting.match(sign) is not None
-                    for sign, parting in ((line[begin - 1 : begin], _BEFORE), (line[end : end + 1], _AFTER))
-                )
+                before, after = are_apart(line[begin - 1 : begin], line[end : end + 1])
                 content = LINE_END.sub(" ", line[begin:end])
                 marks.append(Mark(begin, end, before=before, after=after, tags=(content, ""), place=(begin, end)))
     return sorted(marks, key=lambda mark: mark.place)
