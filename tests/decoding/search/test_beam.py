@@ -195,17 +195,11 @@ def test_finished_junk_does_not_end_the_search_before_the_good_translation_finis
 
 @pytest.mark.parametrize("sentences", [1, 2])
 def test_nan_is_an_error(sentences: int) -> None:
-    broken = GARDEN_PATH.copy()
-    broken[A, C] = float("nan")
+    """In the last sentence alone."""
+    tables = np.stack([GARDEN_PATH] * sentences)
+    tables[-1, A, C] = float("nan")
     with pytest.raises(RuntimeError, match=r"token 2 .*NaN"):
-        beam_search(
-            lambda tokens, state, wanted: (Scores(broken[tokens]), state),
-            LoggedRows(np.arange(sentences), []),
-            beam_size=2,
-            length_penalty="none",
-            max_lengths=np.array([5] * sentences),
-            n_best=1,
-        )
+        Search(tables)(2)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
