@@ -327,7 +327,7 @@ def test_files_with_both_languages(
 
 @pytest.mark.parametrize(
     "code",
-    ["<ph>&lt;br/></ph>", '<ph type="lb"/>', '<x id="1" ctype="lb"/>', "<bpt>&lt;p class='a'></bpt>"],
+    ["<ph>&lt;br/></ph>", "<ph>\\n</ph>", '<ph type="lb"/>', '<x id="1" ctype="lb"/>', "<bpt>&lt;p class='a'></bpt>"],
 )
 def test_words_around_a_line_break_stay_apart(init: Init, tmp_path: Path, code: str) -> None:
     """Other codes, such as that of italics, may be in the middle of a word."""
