@@ -91,6 +91,9 @@ def test_invalid_utf8_names_line_byte_and_column(folder: Path, packed: bool) -> 
     message = refusal(file)
     assert message.startswith(f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4), but the lines before it are, ")
     assert "(head -n 2 FILE; tail -n +3 FILE | iconv -f ENCODING -t UTF-8) > NEW; old texts are in" in message
+    with pytest.raises(UserError) as caught:
+        read_text(file)  # as a document
+    assert str(caught.value) == message
 
 
 def test_another_encoding_is_converted_where_nothing_is_utf8(folder: Path) -> None:
