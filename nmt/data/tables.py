@@ -21,37 +21,36 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
     """The rows of a table, from the first line with text on.
 
     One of `delimiters` stands between two cells: the one that a line before them names, as Excel's "sep=;", else a tab
-    where the first row has one, else the one that it has most. With tabs, quotes are text unless a cell has them
-    doubled as well, or the first rows are written as in CSV.
+    where the first row has one, else the one that it has most. Tables of pairs are CSV where it may be another than a
+    tab; in others with tabs, quotes are text unless a cell has them doubled as well, or the first rows are CSV.
 
     `of_terms`: lines that begin with "#" and have no tab are comments, and quotes around a whole cell are never text.
     Raises UserError where a quote does not end, or more follows its end.
     """
+
+    def is_skipped(line: tuple[int, str]) -> bool:
+        return not line[1].strip() or (of_terms and line[1].startswith("#") and "\t" not in line[1])
+
     lines: Iterator[tuple[int, str]] = enumerate((text.replace("\r", " ") for text in read_lines(path)), start=1)
-    lines = dropwhile(lambda line: not line[1].strip() or (of_terms and _is_comment(line[1])), lines)
-    first = list(islice(lines, _LOOKED_AT))
+    first = list(islice(dropwhile(is_skipped, lines), _LOOKED_AT))
+    named = _SEPARATOR.fullmatch(first[0][1]) if first else None
+    delimiter = named[1] if named is not None and named[1] in delimiters else None
+    if delimiter is not None:
+        first = list(dropwhile(is_skipped, first[1:]))
     if not first:
         return
-    named = _SEPARATOR.fullmatch(first[0][1])
-    if named is not None and named[1] in delimiters:
-        delimiter, first = named[1], first[1:]
-    else:
-        delimiter = _delimiter(first[0][1], delimiters)
+    delimiter = delimiter or _delimiter(first[0][1], delimiters)
     lines = chain(first, lines)
     has_tabs = delimiter == "\t"
-    if has_tabs and not _are_quoted([text for _, text in first]):
+    if has_tabs and (of_terms or delimiters == "\t") and not _are_quoted([text for _, text in first]):
         every: Iterator[Row] = (
             (line, [_unquoted(cell, of_terms) for cell in text.split("\t")]) for line, text in lines
         )
     else:
-        every = _of_csv(path, lines, delimiter)
+        every = _of_csv(path, lines, delimiter, first[0][0])
     for line, cells in every:
         if not (of_terms and cells[:1] and cells[0].startswith("#") and (len(cells) == 1 or not has_tabs)):
             yield line, cells
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith("#") and "\t" not in line
 
 
 def _delimiter(line: str, delimiters: str) -> str:
@@ -59,15 +58,14 @@ def _delimiter(line: str, delimiters: str) -> str:
     return "\t" if "\t" in delimiters and "\t" in outside else max(delimiters, key=outside.count)
 
 
-def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[Row]:
+def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str, start: int) -> Iterator[Row]:
     csv.field_size_limit(LONGEST_LINE)
-    line, start = next(lines, (1, ""))
-    texts = chain([f"{start}\n"], (f"{text}\n" for _, text in lines))
-    reader, before = csv.reader(texts, delimiter=delimiter, strict=True), line
+    reader = csv.reader((f"{text}\n" for _, text in lines), delimiter=delimiter, strict=True)
+    line = start
     try:
         for cells in reader:
             yield line, [cell.replace("\n", " ") for cell in cells]
-            line = before + reader.line_num
+            line = start + reader.line_num
     except csv.Error as error:
         raise UserError(
             f"{path}, line {line}: cannot be read as a table ({error}); where cells are in quotes, as in CSV, "
@@ -78,10 +76,10 @@ def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str) -> Ite
 def _are_quoted(lines: Sequence[str]) -> bool:
     """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first, which may be names, with
     quotes around all cells but numbers, and nowhere else."""
-    some = lines[1:] or lines
-    reader = csv.reader((f"{line}\n" for line in some), delimiter="\t", quoting=csv.QUOTE_NONNUMERIC, strict=True)
+    texts = [f"{line}\n" for line in lines]
     try:
-        deque(reader, maxlen=0)
+        deque(csv.reader(texts, delimiter="\t", strict=True), maxlen=0)
+        deque(csv.reader(texts[1:] or texts, delimiter="\t", strict=True, quoting=csv.QUOTE_NONNUMERIC), maxlen=0)
     except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
         return "end of data" in str(error) and len(lines) >= _LOOKED_AT - 1
     return True

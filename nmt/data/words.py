@@ -22,12 +22,15 @@ Span = tuple[int, int]  # characters [start, stop)
 # With the punctuation of kana and Han
 ALONE = f"{UNSPACED}\u3001-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"
 _ALONE = re.compile(f"[{ALONE}]")
-# What parts words there as white space does: not what opens brackets before a word, nor punctuation behind it
-_BEFORE, _BEHIND = (regex.compile(rf"(?V1)[\s[{ALONE}--\p{{{kind}}}]]") for kind in ("Ps", "P"))
 # With the characters inside of words that nobody sees, but no zero-width space, which allows a line break
 WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\p{{N}}\p{{Cf}}])+|\S")
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
+# What parts words there as white space does: letters, and what belongs to the word before it
+_BEHIND, _BEFORE = (
+    regex.compile(rf"(?V1)[\s[{ALONE}--[\p{{P}}\p{{S}}]]{signs}]")
+    for signs in ("", f"[{ALONE}&&[{re.escape(CLOSING)}]]")
+)
 OPENING_SIGNS = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
 CLOSING_SIGNS = re.escape(f"{CLOSING}%％·･・〜～")
 _LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2"  # Thai and Lao vowels before their consonant; what stacks one below

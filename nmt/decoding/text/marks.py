@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, words_of
+from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, has_finer, words_of
 from nmt.decoding.text.sentences import ENDS
 
 ROOT = -1  # the parent of the marks that are in no other
@@ -53,7 +53,6 @@ FOLLOWING, SENTENCE = 1.5, 1.5
 """What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
 
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
-_ALONE = regex.compile(f"[{ALONE}]")
 _QUOTES = "\"'`´„‚"
 _FULL_STOPS = "。｡।॥።։۔"
 _ENDS, _ELLIPSIS = frozenset(ENDS), "..."
@@ -587,7 +586,7 @@ class _Writing:
         if not gap:
             beside = (self.translation[place - 1 : place], self.translation[place : place + 1])
             spaced[0], spaced[-1] = (
-                space and not _ALONE.match(sign) for space, sign in zip((spaced[0], spaced[-1]), beside, strict=True)
+                space and not has_finer(sign) for space, sign in zip((spaced[0], spaced[-1]), beside, strict=True)
             )
         if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
             spaced[0] = True

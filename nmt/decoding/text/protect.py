@@ -16,7 +16,7 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
-from nmt.data.words import ALONE, CLOSING, Span, are_apart, overlapping
+from nmt.data.words import ALONE, CLOSING, Span, are_apart, has_finer, overlapping
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS, LINE_END
@@ -44,7 +44,6 @@ _NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
 _NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
-_UNSPACED = regex.compile(f"[{ALONE}]")
 _JOINTS = "-/+=&#.:@~\\"
 
 
@@ -304,7 +303,7 @@ class Sight:
         if character.isascii() or not _INVISIBLE.match(character) or character in self._known:
             return False
         around = line[place - 1 : place] + line[place + 1 : place + 2]
-        return character != "\u200b" or not any(map(_UNSPACED.match, around))
+        return character != "\u200b" or not has_finer(around)
 
     def _as_sentence(self, text: str) -> str:
         """A sentence that is written in capitals as it would be otherwise, with as many characters.
