@@ -31,6 +31,7 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
     def is_skipped(line: tuple[int, str]) -> bool:
         return not line[1].strip() or (of_terms and line[1].startswith("#") and "\t" not in line[1])
 
+    csv.field_size_limit(LONGEST_LINE)
     lines: Iterator[tuple[int, str]] = enumerate((text.replace("\r", " ") for text in read_lines(path)), start=1)
     first = list(islice(dropwhile(is_skipped, lines), _LOOKED_AT))
     named = _SEPARATOR.fullmatch(first[0][1]) if first else None
@@ -59,7 +60,6 @@ def _delimiter(line: str, delimiters: str) -> str:
 
 
 def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str, start: int) -> Iterator[Row]:
-    csv.field_size_limit(LONGEST_LINE)
     reader = csv.reader((f"{text}\n" for _, text in lines), delimiter=delimiter, strict=True)
     line = start
     try:

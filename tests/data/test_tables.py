@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.data.pairs import pairs_of_table
 from nmt.data.tables import rows
+from nmt.errors import UserError
 
 MANY, TAB = ",;\t", "\t"  # what may stand between two cells
 
@@ -27,6 +29,7 @@ MANY, TAB = ",;\t", "\t"  # what may stand between two cells
         ('"a" b\tc\n"d"\t"e"\n', TAB, [(1, ['"a" b', "c"]), (2, ['"d"', '"e"'])]),
         ('a\tb\n"c\nd"\t1\n', TAB, [(1, ["a", "b"]), (2, ["c d", "1"])]),
         ('a\tb\n"c\td\n', TAB, [(1, ["a", "b"]), (2, ['"c', "d"])]),
+        pytest.param('"' + "a" * 200_000 + '";b\n', MANY, [(1, ["a" * 200_000, "b"])], id="a large cell"),
         ("a\rb\tc\r\n", TAB, [(1, ["a b", "c"])]),
     ],
 )
@@ -55,7 +58,14 @@ def test_rows_of_terms(tmp_path: Path, text: str, expected: list[tuple[int, list
     ("row", "expected"),
     [('"a\nb"\t"c"\n', ["a b", "c"]), ('"a\tb\n', ['"a', "b"])],
 )
-def test_many_rows(tmp_path: Path, row: str, expected: list[str]) -> None:
+@pytest.mark.parametrize("before", ["", "sep=\t\n"])
+def test_many_rows(tmp_path: Path, row: str, expected: list[str], before: str) -> None:
     """The first thousand lines tell how all are written, of which one cell may go on after them."""
-    (path := tmp_path / "table").write_text(f"x\ty\n{row * 1000}")
+    (path := tmp_path / "table").write_text(f"{before}x\ty\n{row * 1000}")
     assert [cells for _, cells in rows(path, TAB)] == [["x", "y"], *[expected] * 1000]
+
+
+def test_names_are_missed_where_they_belong(tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text("sep=;\n\na;b;c\n")
+    with pytest.raises(UserError, match="line 3: none of its columns"):
+        list(pairs_of_table(path, [["en"], ["de"]]))

@@ -265,6 +265,7 @@ def test_where_spaces_belong_around_what_is_kept(line: str, before: bool, after:
         (["犬", "走"], ["dog", "runs"], "{x}犬 走{y}", "{x} dog runs {y}"),
         (["犬", "走"], ["dog", "runs"], "犬{x} 走", "dog {x} runs"),
         (["dog", "runs"], ["犬", "走"], "{x} dog runs {y}", "{x}犬 走{y}"),
+        (["dog", "runs"], ["犬", "走"], "dog {x} runs", "犬 {x} 走"),  # where the model writes one, it stays
     ],
 )
 def test_spaces_around_what_is_kept_are_those_of_the_target_script(

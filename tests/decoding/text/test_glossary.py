@@ -95,8 +95,11 @@ def test_a_file(tmp_path: Path) -> None:
             ],
         ),
         (
-            'dog,Hund\n"hot,dog\n',
-            ["line 2: cannot be read as a table (unexpected end of data); where cells are in quotes"],
+            'dog,Hund,x\n"hot,dog\n',
+            [
+                "line 1: 3 columns; ",
+                "line 2: cannot be read as a table (unexpected end of data); where cells are in quotes",
+            ],
         ),
         ('dog;Hund\n"hot\ndog";Wurst\nhot;dog;Wurst', ["line 4: 3 columns; expected a term"]),  # a cell of two lines
         (
