@@ -574,7 +574,7 @@ class _Writing:
     def _write_between(self, node: int, marks: Sequence[int], gap: str) -> None:
         """Write marks without words at one place, with the white space that they had; `gap` is what the text has there.
 
-        Between two characters of a script without spaces there is none.
+        Beside a character of a script without spaces there is none.
         """
         start, stop = self.placing.spans[node]
         place = self.placing.spans[marks[0]][0]
@@ -584,10 +584,8 @@ class _Writing:
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
         spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place])]
         if not gap:
-            beside = (self.translation[place - 1 : place], self.translation[place : place + 1])
-            spaced[0], spaced[-1] = (
-                space and not has_finer(sign) for space, sign in zip((spaced[0], spaced[-1]), beside, strict=True)
-            )
+            spaced[0] = spaced[0] and not has_finer(self.translation[place - 1 : place])
+            spaced[-1] = spaced[-1] and not has_finer(self.translation[place : place + 1])
         if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
             spaced[0] = True
         space = gap or " "
