@@ -255,29 +255,28 @@ class Writer:
         return [*translations[:first], *sorted(translations[first:], key=lambda translation: -translation.score)]
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
-        """The parts of a line as one: those of a sentence with a space, sentences with the line's white space."""
-        sentences: list[list[str]] = [[]]
-        spaces = [parts[0].segment.before]
-        for part in parts:
-            sentences[-1] += [part.text] if part.text else []
-            if part.segment.space is not None:
-                spaces.append(part.segment.space)
-                sentences.append([])
+        """The parts of a line as one: sentences with the line's white space."""
+        spaces = [parts[0].segment.before, *(part.segment.space or "" for part in parts)]
+        scores = [part.scores for part in parts if part.scores is not None]
         hypotheses = [part.hypothesis for part in parts]
         length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
         ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
+        text, end_links = joined_sentences([part.text for part in parts], spaces), self.options.end_links
         translation = Translation(
-            joined_sentences([" ".join(texts) for texts in sentences[:-1]], spaces),
+            text,
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
             self.vocabularies.target.pieces(ids),
             ids=ids,
-            word_scores=joined_scores([part.scores for part in parts if part.scores]) if parts[0].scores else None,
+            word_scores=joined_scores(scores, text) if scores else None,
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]
         finer = [part.finer for part in parts if part.finer is not None]
-        return _aligned(translation, joined(alignments), joined(finer)) if alignments else translation
+        if not alignments:
+            return translation
+        coarse = joined(alignments, text, finer=False, end_links=end_links)
+        return _aligned(translation, coarse, joined(finer, text, finer=True, end_links=end_links))
 
 
 def _to_place(segment: Segment, text: str) -> list[Mark]:

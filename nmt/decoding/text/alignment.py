@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import EndLinks
-from nmt.data.words import PieceWords, Span, overlapping, spans_of_parts, words_of
+from nmt.data.words import PieceWords, Span, overlapping, spans_of_parts, words_of, words_of_parts
 from nmt.decoding.text.marks import Mark, Piece, Weighted
 from nmt.pharaoh import Link
 
@@ -49,13 +49,24 @@ class SoftAlignment:
     def weights(self) -> Weights:
         """(target words, source words + 1): the last column is the end of the source, or of the part of it that was
         translated by itself. A row sums to 1, or to less where a scope leaves it at less."""
-        weights = _nothing(len(self.target_words), len(self.source_words) + 1)
-        row = 0
-        for block, first in self.blocks:
-            rows = weights[row : row + len(block)]
-            rows[:, first : first + block.shape[1] - 1], rows[:, -1] = block[:, :-1], block[:, -1]
-            row += len(block)
+        return self._summed(range(len(self.target_words)), len(self.target_words))
+
+    def _summed(self, places: Sequence[int], words: int) -> Weights:
+        """What `words` words attend to, each to the sum of the target words that have its place."""
+        weights = _nothing(words, len(self.source_words) + 1)
+        rows = ((row, block.first) for block in self.blocks for row in block.weights)
+        for place, (row, first) in zip(places, rows, strict=True):
+            weights[place, first : first + len(row) - 1] += row[:-1]
+            weights[place, -1] += row[-1]
         return weights
+
+    def in_words(self, words: PieceWords, end_links: EndLinks) -> "SoftAlignment":
+        """The same, of fewer words, each of which attends as the mean of the target words that it is."""
+        if len(words.words) == len(self.target_words):
+            return self
+        counts = np.bincount(words.places, minlength=len(words.words)).astype(np.float32)
+        weights = self._summed(words.places, len(words.words)) / counts[:, None]
+        return SoftAlignment(self.source_words, words.words, [Block(weights)], list(_links(weights, end_links)))
 
     def rounded(self) -> list[list[float]]:
         """What JSON has of the weights."""
@@ -120,14 +131,19 @@ def _links(weights: Weights, end_links: EndLinks) -> Iterator[Link]:
             yield source, target
 
 
-def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
-    """The alignment of a translation from those of its parts, at least one, which all have the whole line's words."""
+def joined(parts: Sequence[SoftAlignment], text: str, *, finer: bool, end_links: EndLinks) -> SoftAlignment:
+    """The alignment of a translation from those of its parts, at least one, which all have the whole line's words.
+
+    Words that the text of all of them has no white space between are one, unless they are `finer`.
+    """
     target_words: list[str] = []
     links: list[Link] = []
     for part in parts:
         links += [(source, target + len(target_words)) for source, target in part.links]
         target_words += part.target_words
-    return SoftAlignment(parts[0].source_words, target_words, [block for part in parts for block in part.blocks], links)
+    blocks = [block for part in parts for block in part.blocks]
+    words = words_of_parts(text, spans_of_parts(target_words, text), finer=finer)
+    return SoftAlignment(parts[0].source_words, target_words, blocks, links).in_words(words, end_links)
 
 
 def attended_by_marks(
@@ -211,7 +227,10 @@ def word_scores(totals: Sequence[float], log_probability: float, words: PieceWor
     return WordScores(words.words, scores, log_probability - sum(scores))
 
 
-def joined_scores(parts: Sequence[WordScores]) -> WordScores:
-    """Those of a translation from those of its parts."""
-    words = [word for part in parts for word in part.words]
-    return WordScores(words, [score for part in parts for score in part.scores], sum(part.end for part in parts))
+def joined_scores(parts: Sequence[WordScores], text: str) -> WordScores:
+    """Those of a translation from those of its parts, for the words of its text."""
+    words = words_of_parts(text, spans_of_parts((word for part in parts for word in part.words), text))
+    scores = [0.0] * len(words.words)
+    for place, score in zip(words.places, (score for part in parts for score in part.scores), strict=True):
+        scores[place] += score
+    return WordScores(words.words, scores, sum(part.end for part in parts))

@@ -13,7 +13,6 @@ from unicodedata import combining, normalize
 
 from nmt.data.words import Span, has_finer
 from nmt.decoding.text.languages import CODE, WITH_ORDINALS
-from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
@@ -26,6 +25,9 @@ _NEAR = 40  # characters around the end of a sentence that tell whether it is on
 
 _QUOTES = tuple("\"'”’»")
 _CLOSING = "".join((*_QUOTES, *")]}」』"))
+_HAN_OR_KANA = "\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # with their signs
+_ENDS_FLUSH = re.compile(rf"(?<!\s)[{_HAN_OR_KANA}][…—{re.escape(_CLOSING)}]*\Z")
+_BEGINS_FLUSH = re.compile(rf"[\"'“‘«…—(]*[{_HAN_OR_KANA}]")
 _GOES_ON = re.compile(r"[,;:)\]}]")  # begins no sentence
 _FIRST = re.compile(r"[\s\"'“”„«»‘’(\[¿¡–—-]*(\w)")  # the first letter or digit of a sentence
 _ITEM = re.compile(r"(?<!\S)(?:[^\w\s]\s?)?(\d{1,3}|[a-z])[.)]+(?=\s|\Z)")  # 2. or b) or • 2. or ⁃2.)
@@ -152,18 +154,19 @@ def _parts(text: str, language: str) -> Iterator[str]:
 def joined_sentences(texts: Sequence[str], spaces: Sequence[str]) -> str:
     """The texts with `spaces` before, between and after them: one more than there are texts.
 
-    Where there is none between two texts, there is a space after all, except in scripts that have none between words.
+    Where there is none or a single one between two texts, there is a space, but none between Chinese or Japanese ones,
+    unless they have spaces inside, as before their last sign.
     """
-    line = spaces[0]
-    for (text, following), space in zip(pairwise([*texts, ""]), spaces[1:], strict=True):
-        line += text + (space or _needed(text, following))
-    return line
+    line = ""
+    for space, text in zip(spaces[:-1], texts, strict=True):
+        line += _between(line, space, text) + text
+    return line + spaces[-1]
 
 
-def _needed(text: str, following: str) -> str:
-    """The space between two sentences whose sources have none between them."""
-    if not text or not following:
+def _between(before: str, space: str, following: str) -> str:
+    """The white space between two texts whose sources have `space` between them."""
+    if space not in ("", " "):
+        return space
+    if _ENDS_FLUSH.search(before[-_NEAR:]) and _BEGINS_FLUSH.match(following):
         return ""
-    last = next(filter(str.isalnum, reversed(text)), "")
-    first = next(filter(str.isalnum, following), "")
-    return " " if in_word(last) or in_word(first) else ""
+    return " " if before and following and not before[-1].isspace() else space
