@@ -273,12 +273,12 @@ class Translator:
 
         Further keywords, such as `beam_size` and `n_best`, override those of `options`. A blank line gives one empty
         translation without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the
-        translations of its segments are joined with a space, and its score is that of all their tokens together.
+        translations of its segments are joined as sentences are, and its score is that of all their tokens together.
 
         With `split_sentences` a line is cut into sentences, each of which is translated as if it stood on a line of its
-        own; their translations are joined with the white space that the line has before, between and after them. Score
-        and n-best list are those of the segments together: the second best translation has the second best of each.
-        Alignments are between the words of the whole lines.
+        own; their translations are joined with the white space that the line has before, between and after them, but
+        those in Chinese and Japanese without a space. Score and n-best list are those of the segments together: the
+        second best translation has the second best of each. Alignments are between the words of the whole lines.
 
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `required`). Of a line that is cut
