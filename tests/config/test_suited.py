@@ -31,5 +31,6 @@ def test_the_starter_has_all_that_is_set(pairs: int, units: Literal["sentences",
 def test_settings_change_with_size() -> None:
     settings = [suited_settings(pairs, units="sentences", tokenize="13a") for pairs in (9_999, 10_000, 1_000_000)]
     assert [one["subwords.size"] for one in settings] == [2000, 4000, 8000]
+    assert [one.get("data.max_length", 100) for one in settings] == [300, 100, 100]
     settings.append(suited_settings(2_000, units="words", tokenize="none"))
     assert [one.get("training.recurrent_dropout", 0.0) for one in settings] == [0.5, 0.0, 0.0, 0.0]
