@@ -14,6 +14,8 @@ from typing import Any
 
 import regex
 
+from nmt.text_form import UNSPACED
+
 _EMOJI = (
     "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001faff"
@@ -23,16 +25,20 @@ SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
 # Before a sentence: the numbers and signs of lists, and the dots of what goes on
 BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
 _LETTER = regex.compile(r"\p{L}")
+# Of names beside words of a script without spaces, which are no part of them
+_OF_NAME = rf"[\w--[{UNSPACED}]]"
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
     r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
-    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr](?!\p{L})|"
-    r"%[A-Za-z_]\w*%|(?<![\p{N}%])%L?\d{1,2}(?!\d)|\$[A-Za-z_]\w*|"
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr]"
+    rf"(?![{_OF_NAME}--[\d_]])|%[A-Za-z_]{_OF_NAME}*%|(?<![\p{{N}}%])%L?\d{{1,2}}(?!\d)|\$[A-Za-z_]{_OF_NAME}*|"
     r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
     # of the web and of mail, names of users, tags, and paths of files
-    "addresses": r"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
-    r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|(?<!\S)(?:~|\.{1,2})?(?:/[\w.-]+){2,}/?|"
+    "addresses": rf"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"{UNSPACED}\u3001-\u303f\uff01-\uff65]+|"
+    rf"(?<![{_OF_NAME}.+\-])[{_OF_NAME}.+\-]+@[{_OF_NAME}\-]+(?:\.[{_OF_NAME}\-]+)+|"
+    r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|"
+    rf"(?<!\S)(?:~|\.{{1,2}})?(?:/[\w.-]+)+/[{_OF_NAME}.\-]+/?|"
     r"\b[A-Za-z]:\\[^\s<>\"|]+",
     "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
     rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
@@ -54,7 +60,7 @@ class Sets:
 
     def __init__(self, names: Sequence[str]) -> None:
         sets = "|".join(f"(?P<{name}>{PATTERNS[name]})" for name in names)
-        self._pattern = regex.compile(_DEFINED + sets) if names else None
+        self._pattern = regex.compile(f"(?V1){_DEFINED}{sets}") if names else None
         self._signs = re.compile("[" + _SIGNS + "\\d" * ("numbers" in names) + "]")
 
     def matches(self, line: str) -> "Iterator[regex.Match[str]]":

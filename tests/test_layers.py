@@ -20,7 +20,8 @@ PACKAGE = ROOT / "nmt"
 
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
     ("errors", "examples", "files", "other_names", "signals", "symbols"),
-    ("config", "devices", "pharaoh", "processes", "protected", "tensor_file", "text_form"),
+    ("config", "devices", "pharaoh", "processes", "tensor_file", "text_form"),
+    ("protected",),
     ("data", "evaluation", "ops"),
     ("models",),
     ("decoding", "training"),

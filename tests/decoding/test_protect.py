@@ -86,7 +86,13 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("the {product}-file of {a}.{b}", ["{product}-file", "{a}.{b}"]),
         ("a 👩‍👩‍👧‍👦 and 🇩🇪 ❤️ x", ["👩‍👩‍👧‍👦", "🇩🇪 ❤️"]),
         ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
-        ("100% so, 50%de, a 20 %d", ["%d"]),
+        ("100% so, 50%de, a 20 %d, %discount", ["%d"]),
+        # beside words of scripts without spaces
+        ("删除%d个、%(n)s的", ["%d", "%(n)s"]),
+        ("OID%1$uを持つ$HOMEの%uか%Xは", ["OID%1$u", "$HOME", "%u", "%X"]),
+        ("见http://a.org/b。谢谢www.b.org/ü（无），", ["http://a.org/b", "www.b.org/ü"]),
+        ("联系ann@münchen.de吧", ["ann@münchen.de"]),
+        ("见 /etc/hosts中的 /用户/x是", ["/etc/hosts", "/用户/x"]),
         ("a { b", []),
         ("If a<b and c>d, <b>it</b> is <img src='x' alt=\"y\"/>", ["<b>it</b>", "<img src='x' alt=\"y\"/>"]),
     ],
@@ -418,6 +424,7 @@ def test_what_is_required_stays_as_it_is_given(translator: Translator) -> None:
         "dog 😀 man. " * 1_500,
         "12345678901234567890! " * 1_000,
         "Hi" + "!" * 50_000,
+        "a.b@" * 10_000,
     ],
 )
 def test_long_lines_take_time_in_proportion(translator: Translator, line: str) -> None:

@@ -113,7 +113,7 @@ class Protection:
         began = time.monotonic()
         for match in self._sets.matches(line):
             start, stop = match.span()
-            if match[0] in known:
+            if match[0] in known or (found and stop <= found[-1][1]):
                 continue
             if match.lastgroup == "addresses" and (signs := _AFTER_ADDRESS.match(line, start, stop)):
                 stop = signs.start()
