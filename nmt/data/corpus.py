@@ -3,6 +3,7 @@
 It knows bytes, lines and files; it knows no subwords, no ids and no configuration. A line ends at the byte 0x0A and
 nowhere else, whatever characters it holds: U+2028, a form feed or a lone carriage return are text. Python's
 `splitlines` and universal newlines would see more lines than `wc -l`, and the two sides of a corpus would drift apart.
+Its characters are in Unicode's form NFC, however accents were typed.
 
 A line has at most LONGEST_LINE bytes, so a file that is not text, or a gzip file with one endless line, cannot use up
 memory. A corpus is read several times: `unchanged` refuses what was made of files that changed meanwhile.
@@ -21,6 +22,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO
+from unicodedata import normalize
 
 from nmt.errors import UserError, collected, counted, nothing_at, refuse, shortened
 from nmt.files import file_digest
@@ -71,7 +73,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
-            text = line.decode("utf-8")
+            text = normalize("NFC", line.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise UserError(_invalid_utf8(name, number, line, error.start, is_ascii=is_ascii)) from None
         is_ascii = is_ascii and line.isascii()

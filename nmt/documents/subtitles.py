@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.decoding.text.sentences import ENDS
+from nmt.decoding.text.sentences import DIRECTIONS, ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Cue, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
 from nmt.documents.cutting import Cut, cut_among
@@ -41,8 +41,7 @@ _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = (*_DASHES, "♪", "♫", "[", ">>")
 _APART = (*_SPEAKERS, "(")  # begins what does not go on from the cue before
 _SIGNS = "♪♫#*~"  # of music and the like
-_DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks of direction
-_BEHIND = f"{SPACES}{_DIRECTIONS}{_SIGNS}"  # not translated where a text ends
+_BEHIND = f"{SPACES}{DIRECTIONS}{_SIGNS}"  # not translated where a text ends
 
 
 class _Form(NamedTuple):
@@ -176,4 +175,4 @@ def _utterances(text: str, form: _Form) -> list[str]:
 
 def _spoken(source: str, form: _Form) -> str:
     """What is said, without tags, and without white space and marks of direction around it."""
-    return form.notation.words(source).strip(f"{SPACES}{_DIRECTIONS}")
+    return form.notation.words(source).strip(f"{SPACES}{DIRECTIONS}")

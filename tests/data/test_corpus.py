@@ -60,6 +60,7 @@ def folder(tmp_path: Path) -> Path:
             gzip.compress(b"one\n", mtime=0) + gzip.compress(b"two\n", mtime=0),
             ["one", "two"],
         ),  # told by the content, not by the name
+        ("e\u0301t\u00e9 \u0958\n", ["\u00e9t\u00e9 \u0915\u093c"]),  # NFC, as a file from a Mac often is not
         ("word " * 10_000 + "\nnext\n", ["word " * 10_000, "next"]),
     ],
 )

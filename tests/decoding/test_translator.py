@@ -114,6 +114,18 @@ def test_other_white_space_is_read_as_a_space_without_normalization() -> None:
     assert learned != others[0]
 
 
+def test_accents_are_read_alike_however_they_were_typed() -> None:
+    """Without normalization, too; so is a letter with a dot that NFC takes apart."""
+    subwords = Subwords.train(
+        [*TEXT, "\u00e9t\u00e9 \u0915\u093c"], settings=SubwordsConfig(normalization="identity", size=60)
+    )
+    vocabularies = Vocabularies(subwords, subwords)
+    translator = Translator([network(vocabularies)], vocabularies)
+    typed = ["A \u00e9t\u00e9 \u0915\u093c runs.", "A e\u0301te\u0301 \u0958 runs."]
+    one, other = [best.score for best, *_ in translator.translate(typed)]
+    assert one == other
+
+
 def test_no_lines(copy_model, vocabularies) -> None:
     assert list(Translator([copy_model], vocabularies).translate([])) == []
 

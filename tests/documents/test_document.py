@@ -139,6 +139,22 @@ def test_a_document_and_the_server(translator: Translator, form: str, text: str,
 
 
 @pytest.mark.parametrize(
+    ("languages", "tag", "expected"),
+    [
+        (("en", "ar-EG"), '<html class="a">', '<html class="a" dir="rtl">'),
+        (("en", "he"), "<HTML Dir=ltr lang='en'>", "<HTML dir=\"rtl\" lang='he'>"),
+        (("fa", "en"), "<html lang='fa' dir='rtl'>", "<html lang='en' dir=\"ltr\">"),
+        (("ar", "ur"), "<html dir='rtl'>", "<html dir='rtl'>"),
+        (("en", "de"), "<html>", "<html>"),
+        (("en", "ar"), "<htmlx>", "<htmlx>"),
+    ],
+)
+def test_in_which_direction_a_page_is_read(languages: tuple[str, str], tag: str, expected: str) -> None:
+    document = read_document(f"{tag}<p dir='ltr'>a", format="html")
+    assert document_written(document, [Translation("b", 0.0, [])], languages) == f"{expected}<p dir='ltr'>b"
+
+
+@pytest.mark.parametrize(
     ("html", "expected"),
     [
         ("<p>老狗喜欢<b>我</b>猫</p>", "<p><b>x</b> y z w</p>"),
@@ -201,7 +217,7 @@ def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
 
 def test_titles_end_without_a_period() -> None:
     """As in the source, whatever sentences the model has learned from; behind a digit it may be of an ordinal."""
-    document = read_document("<h1>Two dogs</h1><p>Two <b>dogs</b>.</p><p>5 dogs", format="html")
+    document = read_document("<h1>Two dogs</h1><p>Two <b>dogs</b>.&rlm;</p><p>5 dogs", format="html")
     translations = [Translation(text, 0.0, []) for text in ("Zwei Hunde.", "Zwei Hunde.", "Hunde, 5.")]
     expected = "<h1>Zwei Hunde</h1><p>Zwei <b>Hunde</b>.</p><p>Hunde, 5."
     assert document_written(document, translations, (None, None)) == expected

@@ -1,4 +1,4 @@
-"""Languages by their codes: names for lists that people choose from, and which write ordinal numbers with a period."""
+"""Languages by their codes: names for lists that people choose from, and how some are written."""
 
 import re
 
@@ -79,6 +79,7 @@ _CODES = {name.lower(): code for code, name in NAMES.items()}
 # What writes ordinal numbers with a period
 WITH_ORDINALS = frozenset(("bs", "cs", "da", "de", "et", "eu", "fi", "fo", "hr", "hu", "is", "lb", "lv", "nb", "nn"))
 WITH_ORDINALS |= {"no", "pl", "sk", "sl", "sr", "tr"}
+RIGHT_TO_LEFT = frozenset(("ar", "ckb", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"))
 
 
 def code_of(name: str) -> str:

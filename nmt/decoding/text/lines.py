@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, repeat
+from unicodedata import normalize
 
 from nmt.data.corpus import excerpt
 from nmt.errors import UserError, refuse
@@ -16,13 +17,14 @@ def check_text(value: object, name: str) -> None:
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:
     """Lines together, until they have `characters` characters, line ends counted, or the next is `waiting`.
 
-    The end of a line is no part of it: an open file has it. Raises UserError for what is no text.
+    The end of a line is no part of it: an open file has it. Accents are composed, as `read_lines` does it. Raises
+    UserError for what is no text.
     """
     chunk: list[str] = []
     size = 0
     for number, line in enumerate(lines, 1):
         check_text(line, f"line {number}")
-        line = line.removesuffix("\n").removesuffix("\r")
+        line = normalize("NFC", line.removesuffix("\n").removesuffix("\r"))
         chunk.append(line)
         size += len(line) + 1
         if size >= characters or (waiting is not None and waiting()):

@@ -15,7 +15,7 @@ from nmt.data.words import Span, overlapping
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.protect import Seen
 from nmt.decoding.text.required import Required
-from nmt.decoding.text.sentences import ENDS, spaces_around
+from nmt.decoding.text.sentences import DIRECTIONS, ENDS, spaces_around
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -24,7 +24,7 @@ LONGEST_SEGMENT = 250
 LONGEST_POSSIBLE_SEGMENT = 500
 """Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
 
-SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』]*$")
+SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』{DIRECTIONS}]*$")
 # Scripts that write no space after a sentence; most subword models turn their ！ and ？ into ! and ?
 _WITHOUT_SPACES = re.compile(r"([。！？]|[\u3000-\u9fff][!?])[”’」』]*$")
 

@@ -18,7 +18,8 @@ from nmt.errors import UserError
 INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join((".!?…", *_OUTSIDE_WORDS))  # marks at the end of a sentence; the first also in words: Python.Org
-_SPACE, _BLANK_LINES = re.compile(r"[^\S\n ]"), re.compile(r"\n[^\S\n]+(?=\n)")
+DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks of direction, not seen
+_SPACE, _BLANK_LINES = re.compile(rf"[^\S\n ]|[{DIRECTIONS}](?=[{DIRECTIONS}]*\s)"), re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
 _NEAR = 40  # characters around the end of a sentence that tell whether it is one
@@ -126,7 +127,8 @@ def _is_end(text: str, start: int, place: int, language: str) -> bool:
         return False
     if after[0] == "(" and before.endswith(_QUOTES):  # a remark on what was said
         return False
-    if _GOES_ON.match(after) or (first and first[1].islower() and not _LOWER_ITEM.match(after)):
+    # Georgian letters are lower case, and the same at the beginning of a sentence
+    if _GOES_ON.match(after) or (first and first[1] != first[1].title() and not _LOWER_ITEM.match(after)):
         return False
     if language in WITH_ORDINALS and _ORDINAL.search(before):
         return False

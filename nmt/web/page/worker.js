@@ -69,7 +69,7 @@ let before = model;
 
 async function translate(id, text) {
   const loaded = await model;
-  for (const [number, line] of text.split("\n").entries()) {
+  for (const [number, line] of text.normalize("NFC").split("\n").entries()) {
     if (id !== latest) return;
     postMessage({ id, number, ...(await translated(line, loaded)) });
     await new Promise((resolve) => setTimeout(resolve)); // so that a newer text is heard of
