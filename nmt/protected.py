@@ -20,7 +20,7 @@ _EMOJI = (
     "\u203c\u2049\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001faff"
 )
-_QUOTES = "\"'`«»‹›„“”‚‘’¿¡\\[\\](){}&;"
+_QUOTES = r"\"'`¿¡&;\p{Ps}\p{Pe}\p{Pi}\p{Pf}"
 SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
 # Before a sentence: the numbers and signs of lists, and the dots of what goes on
 BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")

@@ -87,6 +87,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("a 👩‍👩‍👧‍👦 and 🇩🇪 ❤️ x", ["👩‍👩‍👧‍👦", "🇩🇪 ❤️"]),
         ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
         ("100% so, 50%de, a 20 %d, %discount", ["%d"]),
+        ("say “{n} dogs {x}” ({y} cats), {z}", ["{n}", "{x}", "{y}", "{z}"]),  # of brackets both stay, or none
         # beside words of scripts without spaces
         ("删除%d个、%(n)s的", ["%d", "%(n)s"]),
         ("OID%1$uを持つ$HOMEの%uか%Xは", ["OID%1$u", "$HOME", "%u", "%X"]),
@@ -110,6 +111,20 @@ def test_what_stands_alone_is_kept_also_where_lines_without_letters_are_learned(
     [[best]] = knowing.translate([line], split_sentences="en")
     text = best.text
     assert all(kept in text for kept in ("{x}", "%s") if kept in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("({x} dogs) and “{y} cats”", "(dogs) and “cats”"),
+        ("犬「{x} 猫」", "犬「猫」"),
+        ("a „dog“{x} cat", "a „dog“ cat"),
+        ("（★ 犬）", "（犬）"),
+    ],
+)
+def test_no_space_is_left_behind_an_opening_bracket(translator: Translator, line: str, shown: str) -> None:
+    sight = Sight(translator.vocabularies.source, Protection(SETS[:3]))
+    assert sight.seen(line, 0, len(line), sight.found(line)).text == shown
 
 
 @pytest.mark.parametrize("end", ["", ".", "?", "!"])

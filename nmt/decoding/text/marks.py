@@ -53,7 +53,7 @@ FOLLOWING, SENTENCE = 1.5, 1.5
 """What a place is worth before the word that followed the mark, and at the end of a sentence, where it was at one."""
 
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
-_QUOTES = "\"'`´„‚"
+_QUOTES = "\"'`´„‚「」『』"
 _FULL_STOPS = "。｡।॥።։۔"
 _ENDS, _ELLIPSIS = frozenset(ENDS), "..."
 
@@ -178,6 +178,19 @@ class _Atoms:
         letters = self.letters(word)
         return range(letters[0], letters[-1] + 1) if letters else range(0)
 
+    def touches(self, atom: int) -> bool:
+        """Whether there is an atom before this one, without white space between them."""
+        return 0 < atom < len(self.spans) and self.spans[atom - 1][1] == self.starts[atom]
+
+    def around(self, word: int) -> range:
+        """The atoms of a word and NEIGHBORS signs that touch it, which are words in scripts without spaces."""
+        start, stop = first, last = self.words[word].start, self.words[word].stop
+        while first - start < NEIGHBORS and self.touches(start) and self.signs[start - 1]:
+            start -= 1
+        while stop - last < NEIGHBORS and self.touches(stop) and self.signs[stop]:
+            stop += 1
+        return range(start, stop)
+
     def spelled(self, atoms: range) -> str:
         """What atoms of one word spell."""
         return self.text[self.spans[atoms[0]][0] : self.spans[atoms[-1]][1]] if atoms else ""
@@ -277,15 +290,18 @@ class _Attention:
         if is_whole:
             for atom, attended in zip(ours, theirs, strict=True):
                 self._link(attended, atom, 1.0)
-        apart = target.words[place][0] if not ours else 0
-        is_glued = not ours and apart > 0 and target.spans[apart - 1][1] == target.spans[apart][0]
+        first, stop = target.words[place].start, target.words[place].stop
+        is_glued = not ours and (target.touches(first) or target.touches(stop))
         atoms = [] if is_whole or is_glued else target.letters(place) or [*target.words[place]]
-        signs = [atom for atom in source.words[best] if source.signs[atom] and not (is_whole and atom in theirs)]
+        signs = [atom for atom in source.around(best) if source.signs[atom] and not (is_whole and atom in theirs)]
         for atom in target.words[place]:
             if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
                 sought = target.signs[atom], atom in ours  # inside the word, or around it
-                same = next((other for other in signs if (source.signs[other], other in theirs) == sought), None)
-                if same is not None:
+                alike = [other for other in signs if (source.signs[other], other in theirs) == sought]
+                closes = sought[0] == '"' and target.text[target.starts[atom]] in CLOSING
+                if alike:
+                    of_kind = [other for other in alike if (source.text[source.starts[other]] in CLOSING) == closes]
+                    same = (of_kind or alike)[-1 if closes else 0]
                     signs.remove(same)
                     self._link(same, atom, 1.0)
                 elif target.signs[atom] == _ELLIPSIS and ours:  # of a name, as in "Save as…"
@@ -454,7 +470,7 @@ class _Placing:
         here, (begin, end) = bisect_left(self.source.starts, mark.start), self.enclosed[node]
         if first == last:
             return stop
-        is_inside = begin < here < end and self.source.spans[here - 1][1] == self.source.starts[here]
+        is_inside = begin < here < end and self.source.touches(here)
         if here > begin and not mark.before and not mark.breaks and (mark.after or is_inside):
             links = [link for link in self.attention.by_source[here - 1] if first <= link[0] < last]
             if links:  # behind the atom that attends most to the one before

@@ -16,7 +16,7 @@ import regex
 
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Subwords
-from nmt.data.words import ALONE, CLOSING, Span, are_apart, has_finer, overlapping
+from nmt.data.words import ALONE, CLOSING, OPENING_SIGNS, Span, are_apart, has_finer, overlapping
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS, LINE_END
@@ -35,6 +35,7 @@ _HIDDEN = (
 )
 _INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HIDDEN}]")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
+_OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
 # What stands after a sentence: signs that end none
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){SIGN}++)+")  # matched from the end
@@ -43,7 +44,9 @@ _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex
 _NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
 _NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
-_JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}]*|.[^\p{{L}}\p{{N}}\s]*")  # from the last character of one
+_BRACKET = r"\p{Ps}\p{Pe}\p{Pi}\p{Pf}\""  # one may be half of a pair
+# From the last character of one
+_JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}{_BRACKET}]*|.[^\p{{L}}\p{{N}}\s{_BRACKET}]*")
 _JOINTS = "-/+=&#.:@~\\"
 
 
@@ -270,10 +273,11 @@ class Sight:
         places: list[int] = []
         marks: list[Mark] = []
         for number, (first, last) in enumerate(_between([mark.place for mark in kept], start, stop)):
-            if number and (not text or text[-1].isspace()):  # one space where two would be
+            # One space where two would be, and none behind an opening bracket
+            if number and (not text or text[-1].isspace() or _OPENING.match(line, places[-1])):
                 while first < last and line[first].isspace():
                     first += 1
-                if text and first < last and line[first] in CLOSING:
+                if text and text[-1].isspace() and first < last and line[first] in CLOSING:
                     del text[-1], places[-1]
                     marks[-1] = marks[-1]._replace(start=len(text), stop=len(text))
             seen = [place for place in range(first, last) if not self._is_hidden(line, place)]

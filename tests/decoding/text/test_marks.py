@@ -104,6 +104,29 @@ def test_where_a_mark_without_words_stands(source: str, target: str, expected: s
     assert with_tags(source, target) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "attended", "expected"),
+    [
+        ("走「<x/>田」。", "runs “field”.", [(0, 0, 1.0), (1, 1, 0.2), (2, 1, 0.6), (3, 1, 0.2)], "runs “<x/>field”."),
+        (
+            "走（田<x/>）川",
+            "runs (field) river",
+            [(0, 0, 1.0), (2, 1, 0.6), (3, 1, 0.4), (4, 2, 1.0)],
+            "runs (field<x/>) river",
+        ),
+        ("「田」<x/>「川」", "“field” “river”", [(1, 0, 0.6), (2, 0, 0.4), (4, 1, 1.0)], "“field”<x/> “river”"),
+        ("dog <x/> “runs”", "犬「走」", [(0, 0, 1.0), *((1, place, 1.0) for place in (1, 2, 3))], "犬<x/>「走」"),
+        ("“dog <x/>” runs", "「犬」走", [(0, 0, 1.0), (0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)], "「犬<x/>」走"),
+        ("(<x/>dog) runs", "（犬）走", [*((0, place, 1.0) for place in (0, 1, 2)), (1, 3, 1.0)], "（<x/>犬）走"),
+    ],
+)
+def test_brackets_of_a_script_without_spaces_go_with_their_words(
+    source: str, target: str, attended: list[Weighted], expected: str
+) -> None:
+    """Each is a word by itself there, and in other scripts a part of one."""
+    assert with_tags(source, target, attended) == expected
+
+
 def test_it_is_not_behind_the_last_period() -> None:
     """Also where the word with the period attends to one with another inside."""
     links = [(0, 0, 1.0), (1, 1, 0.5), (1, 2, 0.9), (1, 3, 0.9)]
