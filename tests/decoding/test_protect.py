@@ -343,7 +343,7 @@ def test_capitals_that_a_vocabulary_has(tmp_path: Path) -> None:
     assert sight.seen(line, 0, len(line), sight.found(line)).text == "two men run to Paris"
 
 
-@pytest.mark.parametrize(("line", "expected"), [("two Ctrl☃X dogs", "Ctrl☃X"), ("two dogs☃cats run", "☃")])
+@pytest.mark.parametrize(("line", "expected"), [("two Ctrl☃X dogs", "Ctrl☃X"), ("two ☃\u0301 run", "☃\u0301")])
 def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: str) -> None:
     """The rest of the name is kept with it, but not that of words."""
     [(_, [[segment]])] = translator.read([line], TranslationOptions())
@@ -355,7 +355,7 @@ def texts(translator: Translator, *lines: str, **options: object) -> list[str]:
 
 
 def test_what_the_model_sees_is_the_rest(translator: Translator) -> None:
-    """Without the spaces that would be two, and characters that nobody sees."""
+    """Without the spaces that would be two, characters that nobody sees, and marks on letters that have none."""
     usual = texts(translator, "a dog runs .")[0]
     for line in (
         "a {x} dog runs .",
@@ -363,6 +363,8 @@ def test_what_the_model_sees_is_the_rest(translator: Translator) -> None:
         "a dog runs {x}.",
         "1. a dog runs .",
         "\u2067a d\u00adog runs .",
+        "a d\u0301o\u0640g runs .",  # as vowels and kashidas in Arabic
+        "a\u200cdog runs .",  # as the training text was read
     ):
         (text,) = texts(translator, line)
         assert text.replace("{x}", "").replace("1.", "", 1).split() == usual.split()

@@ -28,7 +28,7 @@ Row = tuple[str, Any, Any]  # what messages call it, a term, and its translation
 
 _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = (["source", "source term", "term"], ["target", "target term", "translation"])  # as headers call them
-_HIDDEN = regex.compile(r"\p{Cf}")
+_HIDDEN = regex.compile(r"[\p{Cf}\u0640]")  # with what stretches Arabic words
 
 
 class Glossary:

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
+from unicodedata import combining
 
 import regex
 
@@ -33,7 +34,10 @@ CAPITALS = 5
 _HIDDEN = (
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0001-\U000e01ef"
 )
-_INVISIBLE, _VISIBLE = regex.compile(f"[{_HIDDEN}]"), regex.compile(rf"[^\s{_HIDDEN}]")
+_VISIBLE = regex.compile(rf"[^\s{_HIDDEN}]")
+# Without which words are the same: also what stretches them, and accents and vowel signs that are no part of a letter
+_VOID = regex.compile(rf"(?V1)[{_HIDDEN}\u0640[\p{{M}}--\p{{ccc=0}}]]")
+_NON_JOINER = "\u200c"
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
@@ -203,8 +207,9 @@ class Sight:
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """The characters of the vocabulary."""
-        return frozenset("".join(self.subwords.pieces(range(self.subwords.size))))
+        """The characters of the vocabulary; of the non-joiner, with which Persian parts words, most make a space."""
+        known = "".join(self.subwords.pieces(range(self.subwords.size)))
+        return frozenset(known if UNKNOWN in self.subwords.encode(_NON_JOINER) else f"{known}{_NON_JOINER}")
 
     def found(self, line: str) -> list[Mark]:
         """What is kept of a line, and the terms in it, in order and not overlapping.
@@ -267,7 +272,8 @@ class Sight:
 
     def _shown(self, line: str, start: int, stop: int, kept: Sequence[Mark]) -> Seen:
         """The sentence without what is kept, and with marks where it was."""
-        if not kept and (self.protection is None or not _INVISIBLE.search(line, start, stop)):
+        void = () if self.protection is None else _VOID.finditer(line, start, stop)
+        if not kept and all(character[0] in self._known for character in void):
             return Seen(self._spaced(line[start:stop]), range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []
@@ -280,9 +286,10 @@ class Sight:
                 if text and text[-1].isspace() and first < last and line[first] in CLOSING:
                     del text[-1], places[-1]
                     marks[-1] = marks[-1]._replace(start=len(text), stop=len(text))
-            seen = [place for place in range(first, last) if not self._is_hidden(line, place)]
-            text += [line[place] for place in seen]
-            places += seen
+            for place in range(first, last):
+                if not self._is_hidden(line, place, behind=text[-1] if text else ""):
+                    text.append(line[place])
+                    places.append(place)
             if number < len(kept):
                 mark = kept[number]
                 marks.append(mark._replace(start=len(text), stop=len(text)))
@@ -298,14 +305,16 @@ class Sight:
         """The text with a space for other white space that the vocabulary lacks, as without normalization."""
         return _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
 
-    def _is_hidden(self, line: str, place: int) -> bool:
-        """Whether nobody sees a character, and the vocabulary lacks it.
+    def _is_hidden(self, line: str, place: int, *, behind: str) -> bool:
+        """Whether the vocabulary lacks a character without which words are the same, which is shown `behind` another.
 
-        A zero-width space parts words in scripts that have no others.
+        A mark stays on a letter that it lacks, too. A zero-width space parts words in scripts that have no others.
         """
         character = line[place]
-        if character.isascii() or not _INVISIBLE.match(character) or character in self._known:
+        if character.isascii() or not _VOID.match(character) or character in self._known:
             return False
+        if combining(character):
+            return behind in self._known
         around = line[place - 1 : place] + line[place + 1 : place + 2]
         return character != "\u200b" or not has_finer(around)
 

@@ -43,7 +43,7 @@ def translations(glossary: Glossary, text: str) -> list[str]:
         ("我的狗很大", ["Gou"], ["Gou"]),  # no spaces
         ("the U.S. army", ["VSA"], ["VSA"]),
         ("dog-house", ["Hund"], ["Hund"]),
-        ("a d\u00ado\u2060g", ["Hund"], ["Hund"]),  # a soft hyphen, and other characters that are not seen
+        ("a d\u00ado\u2060\u0640g", ["Hund"], ["Hund"]),  # a soft hyphen, and other characters that are not seen
         ("hot\u200bdog", ["Wurst"], ["Wurst"]),
         ("ein Cafe\u0301", ["Coffee"], ["Coffee"]),  # with the accent as a character of its own
         ("", [], []),
