@@ -24,34 +24,33 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
     where the first row has one, else the one that it has most. Tables of pairs are CSV where it may be another than a
     tab; in others with tabs, quotes are text unless a cell has them doubled as well, or the first rows are CSV.
 
-    `of_terms`: lines that begin with "#" and have no tab are comments, and quotes around a whole cell are never text.
+    `of_terms`: lines that begin with "#" and have no tab are comments, which are read as blank lines, and quotes around
+    a whole cell are never text.
     Raises UserError where a quote does not end, or more follows its end.
     """
-
-    def is_skipped(line: tuple[int, str]) -> bool:
-        return not line[1].strip() or (of_terms and line[1].startswith("#") and "\t" not in line[1])
-
     csv.field_size_limit(LONGEST_LINE)
-    lines: Iterator[tuple[int, str]] = enumerate((text.replace("\r", " ") for text in read_lines(path)), start=1)
-    first = list(islice(dropwhile(is_skipped, lines), _LOOKED_AT))
-    named = _SEPARATOR.fullmatch(first[0][1]) if first else None
+    texts = (text.replace("\r", " ") for text in read_lines(path))
+    if of_terms:
+        texts = ("" if text.startswith("#") and "\t" not in text else text for text in texts)
+    lines: Iterator[tuple[int, str]] = dropwhile(_is_blank, enumerate(texts, start=1))
+    beginning = list(islice(lines, 1))
+    named = _SEPARATOR.fullmatch(beginning[0][1]) if beginning else None
     delimiter = named[1] if named is not None and named[1] in delimiters else None
-    if delimiter is not None:
-        first = list(dropwhile(is_skipped, first[1:]))
+    lines = dropwhile(_is_blank, lines if delimiter else chain(beginning, lines))
+    first = list(islice(lines, _LOOKED_AT))
     if not first:
         return
     delimiter = delimiter or _delimiter(first[0][1], delimiters)
     lines = chain(first, lines)
-    has_tabs = delimiter == "\t"
-    if has_tabs and (of_terms or delimiters == "\t") and not _are_quoted([text for _, text in first]):
-        every: Iterator[Row] = (
-            (line, [_unquoted(cell, of_terms) for cell in text.split("\t")]) for line, text in lines
-        )
+    if delimiter == "\t" and (of_terms or delimiters == "\t") and not _are_quoted([text for _, text in first]):
+        for line, text in lines:
+            yield line, [_unquoted(cell, of_terms) for cell in text.split("\t")]
     else:
-        every = _of_csv(path, lines, delimiter, first[0][0])
-    for line, cells in every:
-        if not (of_terms and cells[:1] and cells[0].startswith("#") and (len(cells) == 1 or not has_tabs)):
-            yield line, cells
+        yield from _of_csv(path, lines, delimiter, first[0][0])
+
+
+def _is_blank(line: tuple[int, str]) -> bool:
+    return not line[1].strip()
 
 
 def _delimiter(line: str, delimiters: str) -> str:
@@ -81,7 +80,7 @@ def _are_quoted(lines: Sequence[str]) -> bool:
         deque(csv.reader(texts, delimiter="\t", strict=True), maxlen=0)
         deque(csv.reader(texts[1:] or texts, delimiter="\t", strict=True, quoting=csv.QUOTE_NONNUMERIC), maxlen=0)
     except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
-        return "end of data" in str(error) and len(lines) >= _LOOKED_AT - 1
+        return "end of data" in str(error) and len(lines) == _LOOKED_AT
     return True
 
 

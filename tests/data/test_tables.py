@@ -41,10 +41,11 @@ def test_rows(tmp_path: Path, text: str, delimiters: str, expected: list[tuple[i
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("# a\n\nb,c\n# d, e\nf,g\n", [(3, ["b", "c"]), (5, ["f", "g"])]),
+        ("# a\n\nb,c\n# d, e\nf,g\n", [(3, ["b", "c"]), (4, []), (5, ["f", "g"])]),
+        ('b,c\n#,"d\n"#e",f\n', [(1, ["b", "c"]), (2, []), (3, ["#e", "f"])]),
         ("# a\nsep=|\n# b\n#c|d\ne|f\n", [(5, ["e", "f"])]),
         ("# a\n# b\n", []),
-        ("# a\n#1\tb\n# c\nd\te\n", [(2, ["#1", "b"]), (4, ["d", "e"])]),
+        ("# a\n#1\tb\n# c\nd\te\n", [(2, ["#1", "b"]), (3, [""]), (4, ["d", "e"])]),
         ('"a"\tb "c"\n "d" \te\n', [(1, ["a", 'b "c"']), (2, ["d", "e"])]),
         ('a\tb\n"c\nd"\t"e"\n', [(1, ["a", "b"]), (2, ["c d", "e"])]),
     ],
