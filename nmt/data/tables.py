@@ -73,12 +73,13 @@ def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str, start:
 
 
 def _are_quoted(lines: Sequence[str]) -> bool:
-    """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first, which may be names, with
-    quotes around all cells but numbers, and nowhere else."""
+    """Whether lines with tabs, perhaps the first of more, are those of CSV: after the first row, which may be names,
+    with quotes around all cells but numbers, and nowhere else."""
     texts = [f"{line}\n" for line in lines]
     try:
-        deque(csv.reader(texts, delimiter="\t", strict=True), maxlen=0)
-        deque(csv.reader(texts[1:] or texts, delimiter="\t", strict=True, quoting=csv.QUOTE_NONNUMERIC), maxlen=0)
+        next(reader := csv.reader(texts, delimiter="\t", strict=True))
+        rest = texts[reader.line_num :] or texts
+        deque(chain(reader, csv.reader(rest, delimiter="\t", strict=True, quoting=csv.QUOTE_NONNUMERIC)), maxlen=0)
     except (csv.Error, ValueError) as error:  # as of a cell that goes on after the last of these lines
         return "end of data" in str(error) and len(lines) == _LOOKED_AT
     return True
