@@ -332,7 +332,7 @@ def test_words_around_a_line_break_stay_apart(init: Init, tmp_path: Path, code: 
     """Other codes, such as that of italics, may be in the middle of a word."""
     pairs = sentences(300)
     lines = as_tmx([(en.replace(" ", f" {code}<!-- no -->", 1).replace(" <", "<", 1), de) for en, de in pairs])
-    lines = [line.replace("</hi>", "</hi><bpt>&lt;i></bpt>") for line in lines]
+    lines = [line.replace("</hi>", "</hi><bpt>&lt;i></bpt><bpt>\\textit{</bpt>") for line in lines]
     assert init("--input", str(write(tmp_path / "a.tmx", lines)))[0] == 0
     assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name)) == sorted(pairs)
 
