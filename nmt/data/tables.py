@@ -32,11 +32,11 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
     texts = (text.replace("\r", " ") for text in read_lines(path))
     if of_terms:
         texts = ("" if text.startswith("#") and "\t" not in text else text for text in texts)
-    lines: Iterator[tuple[int, str]] = dropwhile(_is_blank, enumerate(texts, start=1))
+    lines: Iterator[tuple[int, str]] = dropwhile(lambda line: not line[1].strip(), enumerate(texts, start=1))
     beginning = list(islice(lines, 1))
     named = _SEPARATOR.fullmatch(beginning[0][1]) if beginning else None
     delimiter = named[1] if named is not None and named[1] in delimiters else None
-    lines = dropwhile(_is_blank, lines if delimiter else chain(beginning, lines))
+    lines = dropwhile(lambda line: not line[1].strip(), lines if delimiter else chain(beginning, lines))
     first = list(islice(lines, _LOOKED_AT))
     if not first:
         return
@@ -47,10 +47,6 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
             yield line, [_unquoted(cell, of_terms) for cell in text.split("\t")]
     else:
         yield from _of_csv(path, lines, delimiter, first[0][0])
-
-
-def _is_blank(line: tuple[int, str]) -> bool:
-    return not line[1].strip()
 
 
 def _delimiter(line: str, delimiters: str) -> str:

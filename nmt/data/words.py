@@ -27,10 +27,8 @@ WORD_OR_SIGN = regex.compile(rf"[{ALONE}]|(?:(?![{ALONE}\u200b])[\p{{L}}\p{{M}}\
 _WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
 # What parts words there as white space does: letters, and what belongs to the word before it
-_BEHIND, _BEFORE = (
-    regex.compile(rf"(?V1)[\s[{ALONE}--[\p{{P}}\p{{S}}]]{signs}]")
-    for signs in ("", f"[{ALONE}&&[{re.escape(CLOSING)}]]")
-)
+_BEHIND = regex.compile(rf"(?V1)[\s[{ALONE}--[\p{{P}}\p{{S}}]]]")
+_BEFORE = regex.compile(rf"(?V1)[\s[{ALONE}--[[\p{{P}}\p{{S}}]--[{re.escape(CLOSING)}]]]]")
 OPENING_SIGNS = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
 CLOSING_SIGNS = re.escape(f"{CLOSING}%％·･・〜～")
 _LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2"  # Thai and Lao vowels before their consonant; what stacks one below
