@@ -216,16 +216,35 @@ def _inner(
     """What is left without all that is kept around the text: source[before:after], in tokens[start:stop].
 
     From outside to inside these are tags without a partner or without words, pairs of tags around everything, and the
-    characters that `_begin` and `_end` pass over. `together`: the places of tags by those of their partners.
+    characters that `_begin` and `_end` pass over; but not what stands for a word beside one of a script without spaces,
+    which is to have some in a translation. `together`: the places of tags by those of their partners.
     """
+
+    def is_apart(edge: Sequence[Token], neighbor: int, *, behind: bool) -> bool:
+        """Whether an edge stands for a word right beside such a text, which is behind it or before it."""
+        if not start <= neighbor < stop or tokens[neighbor].kind != TEXT:
+            return False
+        text = notation.read(source[tokens[neighbor].start : tokens[neighbor].stop])
+        touched = text[:1] if behind else text[-1:]
+        stands_for_word = any(token.name != BREAK and token.name in notation.separating for token in edge)
+        return stands_for_word and not touched.isspace() and are_apart(touched, touched)[behind]
+
     before, after, start, stop = tokens[0].start if tokens else 0, tokens[-1].stop if tokens else 0, 0, len(tokens)
     begun = ended = -1  # the texts whose beginning and whose end is known
     while start < stop:
         first, last = tokens[start], tokens[stop - 1]
         following, previous = together.get(start, start) + 1, together.get(stop - 1, stop - 1)
-        if first.kind != TEXT and words[start] == words[following]:
+        if (
+            first.kind != TEXT
+            and words[start] == words[following]
+            and not is_apart(tokens[start:following], following, behind=True)
+        ):
             before, start = tokens[following - 1].stop, following
-        elif last.kind != TEXT and words[previous] == words[stop]:
+        elif (
+            last.kind != TEXT
+            and words[previous] == words[stop]
+            and not is_apart(tokens[previous:stop], previous - 1, behind=False)
+        ):
             after, stop = tokens[previous].start, previous
         elif first.kind == TEXT and start != begun:
             before, begun = _begin(source, before, first.stop, notation), start
