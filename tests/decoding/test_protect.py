@@ -261,6 +261,16 @@ def test_what_is_kept_stands_beside_what_it_stood_beside(tmp_path: Path, line: s
 
 
 @pytest.mark.parametrize(
+    ("joined", "word", "expected"),
+    [("l’", "the", "the {x} Hund"), ("l'", "l'", "l'{x} Hund"), ("ב־", "in", "in {x} Hund")],
+)
+def test_what_an_elision_or_a_maqaf_joins_is_a_word(tmp_path: Path, joined: str, word: str, expected: str) -> None:
+    save_known_model(tmp_path / "model", [joined, "dog"], [word, "Hund"], [(0, 0), (1, 1)])
+    [[best]] = Translator.load(tmp_path / "model").translate([f"{joined}{{x}} dog"])
+    assert best.text == expected
+
+
+@pytest.mark.parametrize(
     ("line", "before", "after"),
     [
         ("犬{x}は", True, True),

@@ -54,6 +54,7 @@ FOLLOWING, SENTENCE = 1.5, 1.5
 
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
 _QUOTES = "\"'`´„‚「」『』"
+_JOINING = ("'", "’", "־")  # the apostrophe of elision, and Hebrew's hyphen
 _FULL_STOPS = "。｡।॥።։۔"
 _ENDS, _ELLIPSIS = frozenset(ENDS), "..."
 
@@ -596,7 +597,7 @@ class _Writing:
         place = self.placing.spans[marks[0]][0]
         befores = [self.marks[mark].before for mark in marks]
         afters = [self.marks[mark].after for mark in marks]
-        spaced = [befores[0] and place > start]
+        spaced = [place > start and (befores[0] or self._is_split_off(marks[0], place - len(gap)))]
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
         spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place])]
         if not gap:
@@ -610,6 +611,11 @@ class _Writing:
             if mark is not None:
                 self._write_whole(mark)
             space = space.strip("\r\n") if has_space else space  # a line of subtitles ends once
+
+    def _is_split_off(self, mark: int, place: int) -> bool:
+        """Whether a mark is parted from what it was joined to, as in l’{name}, and stands behind a word at `place`."""
+        start = self.marks[mark].start
+        return self.placing.line[start - 1 : start] in _JOINING and self.translation[place - 1 : place].isalnum()
 
     def _is_spaced_after(self, mark: int, following: str) -> bool:
         """Whether there is a space between a mark and the character `following` in the translation.
