@@ -155,6 +155,16 @@ def test_in_which_direction_a_page_is_read(languages: tuple[str, str], tag: str,
 
 
 @pytest.mark.parametrize(
+    ("languages", "expected"),
+    [(("fa", "en"), "- B."), (("fa", "ar"), "&rlm;- B.\u202c"), (("en", "ar"), "&rlm;- B.\u202c")],
+)
+def test_subtitles_from_left_to_right_are_not_marked_otherwise(languages: tuple[str, str], expected: str) -> None:
+    begin = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    document = read_document(f"{begin}&rlm;- a.\u202c\n", format="vtt")
+    assert document_written(document, [Translation("B.", 0.0, [])], languages) == f"{begin}{expected}\n"
+
+
+@pytest.mark.parametrize(
     ("html", "expected"),
     [
         ("<p>老狗喜欢<b>我</b>猫</p>", "<p><b>x</b> y z w</p>"),
