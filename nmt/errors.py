@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from unicodedata import category
 
 LEFT_OUT = ("jinja2", "onnx", "sacrebleu", "tensorboard", "torch")  # by nmt-runtime, of what nmt-toolkit needs
 _MOST_LINES = 20  # in messages; a file of another kind has a mistake in every line
@@ -49,6 +50,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def shortened(text: str, most: int) -> str:
     """A text for a message: its first `most` characters, with three dots where there are more."""
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def visible(character: str) -> str:
+    """A character, or its number where it cannot be read by itself, as white space and marks on letters cannot."""
+    is_read = character.isprintable() and not category(character).startswith(("M", "Z"))
+    return character if is_read else f"U+{ord(character):04X}"
 
 
 def first_of(texts: Sequence[str], most: int, *, before: str = "and ", after: str = "") -> list[str]:

@@ -12,6 +12,7 @@ from nmt.errors import (
     nothing_at,
     refuse,
     refuse_lines,
+    visible,
 )
 
 
@@ -41,6 +42,10 @@ def test_of_many_the_first_are_told() -> None:
     with pytest.raises(UserError) as error:
         refuse_lines("file", [f"line {number}" for number in range(1254)])
     assert error.value.messages == (*(f"line {number}" for number in range(20)), "file: 1,234 more lines are malformed")
+
+
+def test_a_character_that_cannot_be_read_by_itself_is_told_by_its_number() -> None:
+    assert [*map(visible, "aक\u0651\u093f\u00a0\u200f")] == ["a", "क", "U+0651", "U+093F", "U+00A0", "U+200F"]
 
 
 def test_where_nothing_is_the_nearest_name_is_told(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs, read
 from nmt.data.lint import Forms, Read, checked
 from nmt.data.store import Filters, PairedIds, write_ids
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.errors import UserError, collected, counted, first_of, refuse
+from nmt.errors import UserError, collected, counted, first_of, refuse, visible
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
 from nmt.text_form import TextForm, disagreements, together
@@ -386,7 +386,9 @@ def _check_unknown(name: str, ids: PairedIds, vocabularies: Vocabularies, log: L
     problems = []
     for (side, unknown), subwords in zip(ids.unknown.items(), vocabularies, strict=True):
         share_of_lines = unknown.lines / max(len(ids), 1)
-        characters = [f"{character!r} in {counted(lines, 'line')}" for character, lines in unknown.characters.items()]
+        characters = [
+            f"'{visible(character)}' in {counted(lines, 'line')}" for character, lines in unknown.characters.items()
+        ]
         named = f": {', '.join(first_of(characters, 5))}" if characters else ""
         lacks = (
             f"{name}: the vocabulary lacks {unknown.share:.1%} of the {side} pieces, in {share_of_lines:.1%} of the "

@@ -7,10 +7,9 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from unicodedata import combining
 
 from nmt.decoding.text.sentences import INSTALL, is_installed
-from nmt.errors import InputWarning, counted
+from nmt.errors import InputWarning, counted, visible
 from nmt.text_form import TextForm, disagreements, together
 
 _MOST_SHOWN = 5  # characters
@@ -62,10 +61,7 @@ class Doubts:
                 f"`split_sentences` translates a line sentence by sentence{install}",
             )
         if self.unknown:
-            examples = " ".join(
-                character if character.isprintable() and not combining(character) else f"U+{ord(character):04X}"
-                for character in islice(self.characters, _MOST_SHOWN)
-            )
+            examples = " ".join(map(visible, islice(self.characters, _MOST_SHOWN)))
             more = " …" if len(self.characters) > _MOST_SHOWN else ""
             self._warn(self.unknown, f"characters that the model does not know ({examples}{more})")
 

@@ -89,7 +89,7 @@ def test_lines_of_a_pipe(make, capfd, monkeypatch, tmp_path) -> None:
 def test_characters_that_the_model_does_not_know(make, capsys) -> None:
     model = make(60)
     model.with_name("source").write_text(
-        "a dog Ж and Łódź\na\u0359 dog 😀 \u202a{名}\n字字\n字母ЖЖЩ {☃}\na dog\n", encoding="utf-8"
+        "a dog Ж and Łódź\nЖ\u0359 dog 😀 \u202a{名}\n字字\n字母ЖЖЩ {☃}\na dog\n", encoding="utf-8"
     )
     expected = "of 5 lines have characters that the model does not know"
     for options in ((), ("--chunk-lines", "2"), ("--split-sentences",)):
