@@ -52,6 +52,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
+def shown(name: str) -> str:
+    """A name as a terminal or a picture can show it, in one line."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
+
+
 def visible(character: str) -> str:
     """A character, or its number where it cannot be read by itself, as white space and marks on letters cannot."""
     is_read = character.isprintable() and not category(character).startswith(("M", "Z"))

@@ -8,7 +8,6 @@ from contextlib import ExitStack, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
-from unicodedata import normalize
 
 from sentencepiece import SentencePieceNormalizer
 
@@ -125,7 +124,7 @@ def _settings(name: str, languages: Sequence[str], endings: Sequence[str]) -> di
 
 def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: Dropped) -> Read:
     """Write the pairs that no rule leaves out to both files of `every`."""
-    every_pair = watched(((name, _composed(pair)) for name, stream in inputs.items() for pair in stream), "pairs")
+    every_pair = watched(((name, pair) for name, stream in inputs.items() for pair in stream), "pairs")
     pairs = (named for named in every_pair if not dropped.add(lacking(named[1]), named[1]))
     first = list(islice(pairs, LOOKED_AT))
     expected, keys = usual([pair for _, pair in first]), Keys()
@@ -147,11 +146,6 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
     suited = _suited_to_targets(expected.units, [pair.target for _, pair in first], target_language)
     return Read(len(keys) + dropped.counts.total(), expected, keys, *suited)
-
-
-def _composed(pair: Pair) -> Pair:
-    """The pair with its accents in one form, NFC, however they were typed."""
-    return pair._replace(source=normalize("NFC", pair.source), target=normalize("NFC", pair.target))
 
 
 def _suited_to_targets(units: str, targets: Sequence[str], language: str) -> tuple[str, str]:

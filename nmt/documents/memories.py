@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from nmt.data.corpus import opened, read_text
 from nmt.data.pairs import Pair, places_of_both
@@ -35,7 +36,7 @@ def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
         if path.name.lower().endswith((".po", ".po.gz")):
             from nmt.documents.messages import translated
 
-            messages = [*translated(read_text(path), name=str(path), form="po")]
+            messages = [*translated(normalize("NFC", read_text(path)), name=str(path), form="po")]
             return (Pair(source, target, str(path), document=str(path)) for source, target in messages)
         from lxml import etree
     except ModuleNotFoundError as error:
@@ -93,7 +94,7 @@ def _texts(unit: Any, usual: Mapping[str, str]) -> list[tuple[str, str]]:
     for element in unit.iterchildren(*_TEXTS):
         language = element.get(_LANGUAGE) or element.get("lang") or usual.get(_name(element), "")
         if element.get("state") not in _OPEN:
-            texts.append((language, _SPACES.sub(" ", "".join(_text_of(element))).strip(" ")))
+            texts.append((language, _SPACES.sub(" ", normalize("NFC", "".join(_text_of(element)))).strip(" ")))
     return texts
 
 

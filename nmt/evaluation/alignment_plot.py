@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.errors import UserError
+from nmt.errors import UserError, shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -121,10 +121,5 @@ def _darken(pixels: "Pixels", image: "Pixels", top: int, left: int) -> None:
 
 def shortened(word: str) -> str:
     """A word as it is written beside a picture: not too long, and without what cannot be printed."""
-    printable = [
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        for character in word
-        if unicodedata.category(character) != "Cf"
-    ]
-    text = "".join(printable)
+    text = shown("".join(character for character in word if unicodedata.category(character) != "Cf"))
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import chain, islice
 from typing import Any, Final
 
-from nmt.errors import counted
+from nmt.errors import counted, shown
 from nmt.evaluation.comparison import SIGNIFICANT, Comparison, Interval, System
 
 WIDTH: Final = 80
@@ -157,11 +157,6 @@ def _interval(interval: Interval | None) -> str:
 
 def _marked(name: str, best: bool = False) -> str:
     return f"{'*' if best else ' '} {shown(name)}"
-
-
-def shown(name: str) -> str:
-    """A name as a terminal can show it, in one line."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
 def _aligned(rows: Sequence[Row], *, left: Sequence[str] = (), width: int | None = None) -> list[str]:

@@ -176,7 +176,8 @@ class Encoder(nn.Module):
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
         weights = [self._weights(layer, direction) for direction in range(self.directions)]
-        from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
+        gates = [linear(inputs, weight, bias) for weight, bias, *_ in weights]  # the second in reversed time
+        from_inputs = torch.stack([one.flip(0) if way else one for way, one in enumerate(gates)], dim=1)
         recurrent = torch.stack([weight for _, _, weight, _ in weights])
         biases = [bias for *_, bias in weights if bias is not None]
         if isinstance(self.kind, ResetFirst):
@@ -198,11 +199,6 @@ class Encoder(nn.Module):
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""
         first = layer * self.directions
         return self.join(tuple(states[first : first + self.directions]))
-
-
-def _both_ways(gates: Sequence[Tensor]) -> Tensor:
-    """The directions' projected inputs (S, batch, N), the second in reversed time: (S, directions, batch, N)."""
-    return torch.stack([direction.flip(0) if way else direction for way, direction in enumerate(gates)], dim=1)
 
 
 def reversed_words(words: Tensor, size: int) -> Tensor:

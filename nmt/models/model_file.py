@@ -193,12 +193,9 @@ def _check_declared(tensors: Mapping[str, DeclaredTensor], config: Config, sizes
             needed[name] = DeclaredTensor("uint8", (length,))
     for name in [*needed, *tensors]:
         if tensors.get(name) != needed.get(name):
-            there, expected = (_in_words(declared.get(name)) for declared in (tensors, needed))
+            both = (declared.get(name) for declared in (tensors, needed))
+            there, expected = (f"{tensor.type} {tensor.shape}" if tensor else "absent" for tensor in both)
             raise ValueError(f"{name[:100]} is {there}, but {expected} in a model of its configuration")
-
-
-def _in_words(declared: DeclaredTensor | None) -> str:
-    return "absent" if declared is None else f"{declared.type} {declared.shape}"
 
 
 def _check_values(path: Path, name: str, weight: "Tensor") -> None:

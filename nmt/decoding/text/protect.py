@@ -37,7 +37,6 @@ _HIDDEN = (
 _VISIBLE = regex.compile(rf"[^\s{_HIDDEN}]")
 # Without which words are the same: also what stretches them, and accents and vowel signs that are no part of a letter
 _VOID = regex.compile(rf"(?V1)[{_HIDDEN}\u0640[\p{{M}}--\p{{ccc=0}}]]")
-_NON_JOINER = "\u200c"
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
@@ -209,7 +208,7 @@ class Sight:
     def _known(self) -> frozenset[str]:
         """The characters of the vocabulary; of the non-joiner, with which Persian parts words, most make a space."""
         known = "".join(self.subwords.pieces(range(self.subwords.size)))
-        return frozenset(known if UNKNOWN in self.subwords.encode(_NON_JOINER) else f"{known}{_NON_JOINER}")
+        return frozenset(known if UNKNOWN in self.subwords.encode("\u200c") else f"{known}\u200c")
 
     def found(self, line: str) -> list[Mark]:
         """What is kept of a line, and the terms in it, in order and not overlapping.
