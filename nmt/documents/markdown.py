@@ -58,7 +58,8 @@ class Markdown:
         self.lines: list[str] = []
         self._parts: list[str | _Text] = []
         self._references: dict[str, Any] = {}
-        self._notation = Notation(partial(_tokens, references=self._references), _read, keeps_rows=False)
+        read = partial(_CHARACTER.sub, lambda match: match[1] or unescape(match[0]))
+        self._notation = Notation(partial(_tokens, references=self._references), read, keeps_rows=False)
         front = _FRONT_MATTER.match(text)
         place = front.end() if front else 0
         self._parts.append(text[:place])
@@ -162,15 +163,6 @@ def _located(
     return spans if content.count("\n") < len(rows) else []
 
 
-def _read(source: str) -> str:
-    return _CHARACTER.sub(lambda match: match[1] or unescape(match[0]), source)
-
-
-def _plain(text: str) -> str:
-    """A text in which nothing stands for another character."""
-    return _CHARACTER.sub(r"\\\g<0>", text)
-
-
 def _escaped(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", text)
 
@@ -263,6 +255,6 @@ def _parser() -> MarkdownIt:
 
 _PARSER = _parser()
 
-# How a text may be written, of which the first counts that is read as it is meant: its characters, the beginnings of
-# rows like those of lists, and the tags that are left out
-_WAYS = ((_plain, r"\1", ""), (_escaped, r"\1\\", ""), (_escaped, r"\1\\", "*_~"))
+# How a text may be written, of which the first counts that is read as it is meant: its characters, of which none stands
+# for another one, the beginnings of rows like those of lists, and the tags that are left out
+_WAYS = ((partial(_CHARACTER.sub, r"\\\g<0>"), r"\1", ""), (_escaped, r"\1\\", ""), (_escaped, r"\1\\", "*_~"))
