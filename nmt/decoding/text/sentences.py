@@ -27,7 +27,9 @@ _NEAR = 40  # characters around the end of a sentence that tell whether it is on
 _QUOTES = tuple("\"'”’»")
 _CLOSING = "".join((*_QUOTES, *")]}」』"))
 _HAN_OR_KANA = "\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # with their signs
-_ENDS_FLUSH = re.compile(rf"(?<!\s)[{_HAN_OR_KANA}][…—{re.escape(_CLOSING)}]*\Z")
+_ENDS_FLUSH = re.compile(
+    rf"(?s)(?!.*[{_HAN_OR_KANA}] [{_HAN_OR_KANA}]).*[{_HAN_OR_KANA}][…—{re.escape(_CLOSING)}]*"  # no spaces inside
+)
 _BEGINS_FLUSH = re.compile(rf"[\"'“‘«…—(]*[{_HAN_OR_KANA}]")
 _GOES_ON = re.compile(r"[,;:)\]}]")  # begins no sentence
 _FIRST = re.compile(r"[\s\"'“”„«»‘’(\[¿¡–—-]*(\w)")  # the first letter or digit of a sentence
@@ -157,7 +159,7 @@ def joined_sentences(texts: Sequence[str], spaces: Sequence[str]) -> str:
     """The texts with `spaces` before, between and after them: one more than there are texts.
 
     Where there is none or a single one between two texts, there is a space, but none between Chinese or Japanese ones,
-    unless they have spaces inside, as before their last sign.
+    unless their words have spaces between them.
     """
     line = ""
     for space, text in zip(spaces[:-1], texts, strict=True):
@@ -169,6 +171,6 @@ def _between(before: str, space: str, following: str) -> str:
     """The white space between two texts whose sources have `space` between them."""
     if space not in ("", " "):
         return space
-    if _ENDS_FLUSH.search(before[-_NEAR:]) and _BEGINS_FLUSH.match(following):
+    if _ENDS_FLUSH.fullmatch(before[-_NEAR:]) and _BEGINS_FLUSH.match(following):
         return ""
     return " " if before and following and not before[-1].isspace() else space
