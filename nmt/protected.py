@@ -25,8 +25,10 @@ SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
 # Before a sentence: the numbers and signs of lists, and the dots of what goes on
 BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
 _LETTER = regex.compile(r"\p{L}")
-# Of names beside words of a script without spaces, which are no part of them
+# Of names beside words of a script without spaces, which are no part of them; of addresses, those between two signs are
 _OF_NAME = rf"[\w--[{UNSPACED}]]"
+_BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
+_NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
@@ -35,10 +37,11 @@ PATTERNS = {
     rf"(?![{_OF_NAME}--[\d_]])|%[A-Za-z_]{_OF_NAME}*%|(?<![\p{{N}}%])%L?\d{{1,2}}(?!\d)|\$[A-Za-z_]{_OF_NAME}*|"
     r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
     # of the web and of mail, names of users, tags, and paths of files
-    "addresses": rf"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)[^\s<>\"{UNSPACED}\u3001-\u303f\uff01-\uff65]+|"
-    rf"(?<![{_OF_NAME}.+\-])[{_OF_NAME}.+\-]+@[{_OF_NAME}\-]+(?:\.[{_OF_NAME}\-]+)+|"
+    "addresses": rf"(?:(?:https?|ftps?|file|wss?)://|www\.|mailto:)"
+    rf"(?:[^\s<>\"{UNSPACED}\u3001-\u303f\uff01-\uff65]|{_BETWEEN_SIGNS})+|"
+    rf"(?<![{_OF_NAME}.+\-])[{_OF_NAME}.+\-]+@(?=[\w\-]+\.\w){_NAME}|"
     r"(?<![\w@])@\w[\w.-]*|(?<![\w&#])#[^\W\d][\w-]*|"
-    rf"(?<!\S)(?:~|\.{{1,2}})?(?:/[\w.-]+)+/[{_OF_NAME}.\-]+/?|"
+    rf"(?<!\S)(?:~|\.{{1,2}})?(?:/[\w.-]+)+/{_NAME}/?|"
     r"\b[A-Za-z]:\\[^\s<>\"|]+",
     "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
     rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",

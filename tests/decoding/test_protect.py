@@ -93,6 +93,10 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("OID%1$uを持つ$HOMEの%uか%Xは", ["OID%1$u", "$HOME", "%u", "%X"]),
         ("见http://a.org/b。谢谢www.b.org/ü（无），", ["http://a.org/b", "www.b.org/ü"]),
         ("联系ann@münchen.de吧", ["ann@münchen.de"]),
+        ("犬 https://ja.wikipedia.org/wiki/犬_(動物)#第1章 は", ["https://ja.wikipedia.org/wiki/犬_(動物)#第1章"]),
+        ("访问http://例え.jp/の犬", ["http://例え.jp/の犬"]),  # where only its end is in doubt
+        ("见www.中国.cn和ann@中国.cn和", ["www.中国.cn", "ann@中国.cn"]),
+        ("/etc/犬/猫.txt 犬 ~/犬/猫/", ["/etc/犬/猫.txt", "~/犬/猫/"]),
         ("见 /etc/hosts中的 /用户/x是", ["/etc/hosts", "/用户/x"]),
         ("a { b", []),
         ("If a<b and c>d, <b>it</b> is <img src='x' alt=\"y\"/>", ["<b>it</b>", "<img src='x' alt=\"y\"/>"]),
