@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
+from unicodedata import normalize
 
 from nmt.data.words import CLOSING, are_apart
 from nmt.decoding.text.marks import ROOT, Mark, written
@@ -138,7 +139,7 @@ def piece_of(source: str, notation: Notation, tokens: Sequence[Token] | None = N
         start += 1
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
-            line.write(notation.read(text))
+            line.write(normalize("NFC", notation.read(text)))  # as a model reads it
         elif token.kind == START:
             line.open(text)
         else:

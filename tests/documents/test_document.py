@@ -1,6 +1,7 @@
 """Documents with a model: one set by hand, whose alignment is known, and one without attention."""
 
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -34,6 +35,13 @@ def test_html(translator: Translator) -> None:
     expected = "<p>Heute <a href=x>können</a> <b>unsere <i>Männer</i></b> tanzen .</p>"
     assert translate_document(translator, html, format="html") == expected
     assert translate_document(translator, html, format="html", options=TranslationOptions(beam_size=2)) == expected
+
+
+def test_tags_of_text_whose_accents_are_characters_of_their_own(tmp_path: Path) -> None:
+    """As a Mac types them; they are translated as one character with their letter."""
+    save_known_model(tmp_path / "model", ["réélégéré", "dog"], ["Hund", "re"], [(1, 0), (0, 1)])
+    html = normalize("NFD", "<p>réélégéré <b>dog</b></p>")
+    assert translate_document(Translator.load(tmp_path / "model"), html, format="html") == "<p><b>Hund</b> re</p>"
 
 
 def test_subtitles(translator: Translator) -> None:
