@@ -10,7 +10,7 @@ Luong et al. (2015), section 5.4, read alignments from attention.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,24 +49,25 @@ class SoftAlignment:
     def weights(self) -> Weights:
         """(target words, source words + 1): the last column is the end of the source, or of the part of it that was
         translated by itself. A row sums to 1, or to less where a scope leaves it at less."""
-        return self._summed(range(len(self.target_words)), len(self.target_words))
-
-    def _summed(self, places: Sequence[int], words: int) -> Weights:
-        """What `words` words attend to, each to the sum of the target words that have its place."""
-        weights = _nothing(words, len(self.source_words) + 1)
-        rows = ((row, block.first) for block in self.blocks for row in block.weights)
-        for place, (row, first) in zip(places, rows, strict=True):
-            weights[place, first : first + len(row) - 1] += row[:-1]
-            weights[place, -1] += row[-1]
+        weights = _nothing(len(self.target_words), len(self.source_words) + 1)
+        row = 0
+        for block, first in self.blocks:
+            rows = weights[row : row + len(block)]
+            rows[:, first : first + block.shape[1] - 1], rows[:, -1] = block[:, :-1], block[:, -1]
+            row += len(block)
         return weights
 
     def in_words(self, words: PieceWords, end_links: EndLinks) -> "SoftAlignment":
         """The same, of fewer words, each of which attends as the mean of the target words that it is."""
         if len(words.words) == len(self.target_words):
             return self
-        counts = np.bincount(words.places, minlength=len(words.words)).astype(np.float32)
-        weights = self._summed(words.places, len(words.words)) / counts[:, None]
-        return SoftAlignment(self.source_words, words.words, [Block(weights)], list(_links(weights, end_links)))
+        rows = ((row, block.first) for block in self.blocks for row in block.weights)
+        of_words = groupby(zip(words.places, rows, strict=True), key=lambda row: row[0])
+        blocks = [_mean([row for _, row in several]) for _, several in of_words]
+        links = [
+            (source + first, word) for word, (row, first) in enumerate(blocks) for source, _ in _links(row, end_links)
+        ]
+        return SoftAlignment(self.source_words, words.words, blocks, links)
 
     def rounded(self) -> list[list[float]]:
         """What JSON has of the weights."""
@@ -111,6 +112,16 @@ def soft_alignment(
 
 def _nothing(rows: int, columns: int) -> Weights:
     return np.zeros((rows, columns), dtype=np.float32)
+
+
+def _mean(rows: Sequence[tuple[Weights, int]]) -> Block:
+    """The mean of what words attend to; each has the place of the first source word that its weights are for."""
+    start, stop = min(first for _, first in rows), max(first + len(row) for row, first in rows)
+    mean = _nothing(1, stop - start)
+    for row, first in rows:
+        mean[0, first - start : first - start + len(row) - 1] += row[:-1] / len(rows)
+        mean[0, -1] += row[-1] / len(rows)
+    return Block(mean, start)
 
 
 def _links(weights: Weights, end_links: EndLinks) -> Iterator[Link]:

@@ -107,6 +107,21 @@ def test_words_of_two_parts_without_a_space_between_them_are_one() -> None:
     assert scores == WordScores(["狗", "。猫。"], [-1, -6], -8)
 
 
+def test_other_words_of_parts_keep_their_blocks_and_links() -> None:
+    """Which is where the memory of a long line stays small, and where the end of a part is that of its own words."""
+    words = ["Dogs.", "A", "dog.", "A", "cat."]
+    ends = np.array([[0.25, 0.25, 0.5], [0.0, 1.0, 0.0]])
+    parts = [
+        SoftAlignment(words, ["x"], [Block(np.array([[0.25, 0.75]]))], [(0, 0)]),
+        SoftAlignment(words, ["狗", "。"], [Block(ends, 1)], [(2, 0), (2, 1)]),
+        SoftAlignment(words, ["。"], [Block(ends[1:], 3)], [(4, 0)]),
+    ]
+    whole = joined(parts, "x 狗 。。", finer=False, end_links="last")
+    assert whole.links == [(0, 0), (2, 1), (2, 2)]
+    assert [block.weights.shape for block in whole.blocks] == [(1, 2), (1, 3), (1, 5)]
+    assert whole.weights.tolist() == [[0.25, 0, 0, 0, 0, 0.75], [0, 0.25, 0.25, 0, 0, 0.5], [0, 0, 0.5, 0, 0.5, 0]]
+
+
 def test_a_part_of_a_line_has_links_between_the_words_of_the_line() -> None:
     """Its block has the columns of its own words only, so that the memory of a long line stays small."""
     line = PieceWords(["the", "house", "fell", "down"], [0, 1, 1, 2, 3], [0, 1, 1, 2, 3])
