@@ -456,6 +456,7 @@ def test_what_is_required_stays_as_it_is_given(translator: Translator) -> None:
         "12345678901234567890! " * 1_000,
         "Hi" + "!" * 50_000,
         "a.b@" * 10_000,
+        "a" + "\u200f" * 100_000,
     ],
 )
 def test_long_lines_take_time_in_proportion(translator: Translator, line: str) -> None:

@@ -23,6 +23,7 @@ SRT_UNITS = [
 VTT_UNITS = [("&", "- "), ("a &", "♪ "), ("", "&amp;"), ("a", "<v A"), ("a", "<v A>"), ("<1>", "a <1>")]
 REPEATED = [  # format, beginning, what is repeated, end, and what is repeated behind it
     *(("html", "<p>", unit.replace("_", " "), "x y", "</b>") for unit in HTML.split()),
+    ("html", "<p><b>x</b>", "!", "", ""),
     *(("srt", SRT + begun, unit, "a\n\n", "") for begun, unit in SRT_UNITS),
     *(("vtt", VTT + begun, unit, "a\n\n", "") for begun, unit in VTT_UNITS),
     *(("ass", ASS, unit, "\n", "") for unit in ("Dialogue: ", "{", "a\\N", "[a] ", "A.")),

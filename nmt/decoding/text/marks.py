@@ -25,7 +25,7 @@ attention; it knows nothing of what marks mean.
 import math
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, groupby, islice
 from typing import NamedTuple
@@ -183,6 +183,10 @@ class _Atoms:
         """Whether there is an atom before this one, without white space between them."""
         return 0 < atom < len(self.spans) and self.spans[atom - 1][1] == self.starts[atom]
 
+    def closes(self, atom: int) -> bool:
+        """Whether it is a quotation mark at the end of a quotation."""
+        return self.signs[atom] == '"' and self.text[self.starts[atom]] in CLOSING
+
     def around(self, word: int) -> range:
         """The atoms of a word and NEIGHBORS signs that touch it, which are words in scripts without spaces."""
         start, stop = first, last = self.words[word].start, self.words[word].stop
@@ -294,17 +298,15 @@ class _Attention:
         first, stop = target.words[place].start, target.words[place].stop
         is_glued = not ours and (target.touches(first) or target.touches(stop))
         atoms = [] if is_whole or is_glued else target.letters(place) or [*target.words[place]]
-        signs = [atom for atom in source.around(best) if source.signs[atom] and not (is_whole and atom in theirs)]
+        signs: dict[tuple[str, bool, bool], deque[int]] = {}  # of a kind, inside the word or around it
+        for atom in source.around(best):
+            if source.signs[atom] and not (is_whole and atom in theirs):
+                signs.setdefault((source.signs[atom], atom in theirs, source.closes(atom)), deque()).append(atom)
         for atom in target.words[place]:
             if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
-                sought = target.signs[atom], atom in ours  # inside the word, or around it
-                alike = [other for other in signs if (source.signs[other], other in theirs) == sought]
-                closes = sought[0] == '"' and target.text[target.starts[atom]] in CLOSING
-                if alike:
-                    of_kind = [other for other in alike if (source.text[source.starts[other]] in CLOSING) == closes]
-                    same = (of_kind or alike)[-1 if closes else 0]
-                    signs.remove(same)
-                    self._link(same, atom, 1.0)
+                sought, closes = (target.signs[atom], atom in ours), target.closes(atom)
+                if same := signs.get((*sought, closes)) or signs.get((*sought, not closes)):
+                    self._link(same.pop() if closes else same.popleft(), atom, 1.0)
                 elif target.signs[atom] == _ELLIPSIS and ours:  # of a name, as in "Save as…"
                     atoms.append(atom)
         for atom in atoms:

@@ -19,7 +19,8 @@ INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join((".!?…", *_OUTSIDE_WORDS))  # marks at the end of a sentence; the first also in words: Python.Org
 DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks of direction, not seen
-_SPACE, _BLANK_LINES = re.compile(rf"[^\S\n ]|[{DIRECTIONS}](?=[{DIRECTIONS}]*\s)"), re.compile(r"\n[^\S\n]+(?=\n)")
+_SPACE = re.compile(rf"[^\S\n ]|(?<![{DIRECTIONS}])[{DIRECTIONS}]+(?=\s)")
+_BLANK_LINES = re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
 _BLOCK = 10_000  # characters looked at together: the time for quotation marks that are never closed grows with n²
 _NEAR = 40  # characters around the end of a sentence that tell whether it is one
@@ -28,7 +29,7 @@ _QUOTES = tuple("\"'”’»")
 _CLOSING = "".join((*_QUOTES, *")]}」』"))
 _HAN_OR_KANA = "\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # with their signs
 _ENDS_FLUSH = re.compile(
-    rf"(?s)(?!.*[{_HAN_OR_KANA}] [{_HAN_OR_KANA}]).*[{_HAN_OR_KANA}][…—{re.escape(_CLOSING)}]*"  # no spaces inside
+    rf"(?s)(?!.*[{_HAN_OR_KANA}] [{_HAN_OR_KANA}]).*[{_HAN_OR_KANA}][…—!?,:;{re.escape(_CLOSING)}]*"  # no spaces inside
 )
 _BEGINS_FLUSH = re.compile(rf"[\"'“‘«…—(]*[{_HAN_OR_KANA}]")
 _GOES_ON = re.compile(r"[,;:)\]}]")  # begins no sentence
@@ -89,7 +90,8 @@ def sentences_of(line: str, language: str, *, whole_words: bool = False) -> list
     What has no letters goes to the next sentence if it is a number, else to the one before. `whole_words`: only where
     there is white space between them.
     """
-    text = _BLANK_LINES.sub(lambda match: "\n" * len(match[0]), _SPACE.sub(" ", line))  # as long as before
+    text = _SPACE.sub(lambda match: " " * len(match[0]), line)  # as long as before
+    text = _BLANK_LINES.sub(lambda match: "\n" * len(match[0]), text)
     parts = list(_parts(text, language))
     stops = accumulate(map(len, parts))
     places = [stop - len(part.lstrip()) for part, stop in zip(parts, stops, strict=True) if part.strip()]
