@@ -124,6 +124,8 @@ def test_accents_are_read_alike_however_they_were_typed() -> None:
     typed = ["A \u00e9t\u00e9 \u0915\u093c runs.", "A e\u0301te\u0301 \u0958 runs."]
     one, other = [best.score for best, *_ in translator.translate(typed)]
     assert one == other
+    one, other = [best.text for best, *_ in translator.translate(typed, prefixes=typed)]
+    assert one == other
 
 
 def test_no_lines(copy_model, vocabularies) -> None:

@@ -67,7 +67,7 @@ def _alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] |
                     f"there are fewer {name} than lines of text: line {lines + len(part) + 1} has none; every line "
                     "needs one, which may be empty"
                 )
-        yield [chunk, *parts.values()]
+        yield [chunk, *([normalize("NFC", line) for line in part] for part in parts.values())]
         lines += len(chunk)
     for name, text in texts.items():
         if beside[name] is not None and next(text, None) is not None:
