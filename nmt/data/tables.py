@@ -40,18 +40,15 @@ def rows(path: Path, delimiters: str, *, of_terms: bool = False) -> Iterator[Row
     first = list(islice(lines, _LOOKED_AT))
     if not first:
         return
-    delimiter = delimiter or _delimiter(first[0][1], delimiters)
+    if not delimiter:
+        outside = _QUOTED.sub("", first[0][1])
+        delimiter = "\t" if "\t" in delimiters and "\t" in outside else max(delimiters, key=outside.count)
     lines = chain(first, lines)
     if delimiter == "\t" and (of_terms or delimiters == "\t") and not _are_quoted([text for _, text in first]):
         for line, text in lines:
             yield line, [_unquoted(cell, of_terms) for cell in text.split("\t")]
     else:
         yield from _of_csv(path, lines, delimiter, first[0][0])
-
-
-def _delimiter(line: str, delimiters: str) -> str:
-    outside = _QUOTED.sub("", line)
-    return "\t" if "\t" in delimiters and "\t" in outside else max(delimiters, key=outside.count)
 
 
 def _of_csv(path: Path, lines: Iterator[tuple[int, str]], delimiter: str, start: int) -> Iterator[Row]:

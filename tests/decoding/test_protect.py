@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import PROTECTED, DecodingConfig
+from nmt.config.schema import PROTECTED, DecodingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
 from nmt.decoding.text.protect import Protection, Sight, joined_spans, with_kept
@@ -90,9 +90,10 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("say “{n} dogs {x}” ({y} cats), {z}", ["{n}", "{x}", "{y}", "{z}"]),  # of brackets both stay, or none
         # beside words of scripts without spaces
         ("删除%d个、%(n)s的", ["%d", "%(n)s"]),
+        ("copy %s_old to %d2", ["%s_old", "%d2"]),
         ("OID%1$uを持つ$HOMEの%uか%Xは", ["OID%1$u", "$HOME", "%u", "%X"]),
         ("见http://a.org/b。谢谢www.b.org/ü（无），", ["http://a.org/b", "www.b.org/ü"]),
-        ("联系ann@münchen.de吧", ["ann@münchen.de"]),
+        ("联系ann@münchen.de吧 dog@home", ["ann@münchen.de"]),
         ("犬 https://ja.wikipedia.org/wiki/犬_(動物)#第1章 は", ["https://ja.wikipedia.org/wiki/犬_(動物)#第1章"]),
         ("访问http://例え.jp/の犬", ["http://例え.jp/の犬"]),  # where only its end is in doubt
         ("见www.中国.cn和ann@中国.cn和", ["www.中国.cn", "ann@中国.cn"]),
@@ -122,6 +123,7 @@ def test_what_stands_alone_is_kept_also_where_lines_without_letters_are_learned(
     [
         ("({x} dogs) and “{y} cats”", "(dogs) and “cats”"),
         ("犬「{x} 猫」", "犬「猫」"),
+        ("a ({x} ) dog", "a () dog"),
         ("a „dog“{x} cat", "a „dog“ cat"),
         ("（★ 犬）", "（犬）"),
     ],
@@ -382,6 +384,17 @@ def test_what_the_model_sees_is_the_rest(translator: Translator) -> None:
     ):
         (text,) = texts(translator, line)
         assert text.replace("{x}", "").replace("1.", "", 1).split() == usual.split()
+
+
+def test_vowel_signs_stay_and_a_non_joiner_that_is_no_space_is_hidden(translator: Translator) -> None:
+    """Without signs that are as good as letters, words are others."""
+    identity = Subwords.train(["a dog runs"] * 9, settings=SubwordsConfig(normalization="identity", size=20))
+    for subwords, line, shown in (
+        (translator.vocabularies.source, "a do\u093fg", "a do\u093fg"),
+        (translator.vocabularies.source, "a d\u200cog", "a d\u200cog"),
+        (identity, "a d\u200cog", "a dog"),
+    ):
+        assert Sight(subwords, Protection(SETS)).seen(line, 0, len(line), []).text == shown
 
 
 def test_capitals(translator: Translator) -> None:

@@ -57,18 +57,6 @@ class SoftAlignment:
             row += len(block)
         return weights
 
-    def in_words(self, words: PieceWords, end_links: EndLinks) -> "SoftAlignment":
-        """The same, of fewer words, each of which attends as the mean of the target words that it is."""
-        if len(words.words) == len(self.target_words):
-            return self
-        rows = ((row, block.first) for block in self.blocks for row in block.weights)
-        of_words = groupby(zip(words.places, rows, strict=True), key=lambda row: row[0])
-        blocks = [_mean([row for _, row in several]) for _, several in of_words]
-        links = [
-            (source + first, word) for word, (row, first) in enumerate(blocks) for source, _ in _links(row, end_links)
-        ]
-        return SoftAlignment(self.source_words, words.words, blocks, links)
-
     def rounded(self) -> list[list[float]]:
         """What JSON has of the weights."""
         return [[round(weight, DECIMALS) for weight in row] for row in self.weights.tolist()]
@@ -119,8 +107,7 @@ def _mean(rows: Sequence[tuple[Weights, int]]) -> Block:
     start, stop = min(first for _, first in rows), max(first + len(row) for row, first in rows)
     mean = _nothing(1, stop - start)
     for row, first in rows:
-        mean[0, first - start : first - start + len(row) - 1] += row[:-1] / len(rows)
-        mean[0, -1] += row[-1] / len(rows)
+        mean[0, [*range(first - start, first - start + len(row) - 1), -1]] += row / len(rows)
     return Block(mean, start)
 
 
@@ -145,7 +132,7 @@ def _links(weights: Weights, end_links: EndLinks) -> Iterator[Link]:
 def joined(parts: Sequence[SoftAlignment], text: str, *, finer: bool, end_links: EndLinks) -> SoftAlignment:
     """The alignment of a translation from those of its parts, at least one, which all have the whole line's words.
 
-    Words that the text of all of them has no white space between are one, unless they are `finer`.
+    Words that the text of all of them has no white space between are one with their mean, unless they are `finer`.
     """
     target_words: list[str] = []
     links: list[Link] = []
@@ -154,7 +141,13 @@ def joined(parts: Sequence[SoftAlignment], text: str, *, finer: bool, end_links:
         target_words += part.target_words
     blocks = [block for part in parts for block in part.blocks]
     words = words_of_parts(text, spans_of_parts(target_words, text), finer=finer)
-    return SoftAlignment(parts[0].source_words, target_words, blocks, links).in_words(words, end_links)
+    if len(words.words) < len(target_words):
+        rows = ((row, block.first) for block in blocks for row in block.weights)
+        of_words = groupby(zip(words.places, rows, strict=True), key=lambda row: row[0])
+        blocks = [_mean([row for _, row in several]) for _, several in of_words]
+        numbered = enumerate(blocks)
+        links = [(link + first, word) for word, (row, first) in numbered for link, _ in _links(row, end_links)]
+    return SoftAlignment(parts[0].source_words, words.words, blocks, links)
 
 
 def attended_by_marks(

@@ -210,9 +210,5 @@ def _words(text: str) -> Iterator[_Word]:
             yield _Word(seen, *match.span())
 
 
-def _folded_as_turkish(word: str) -> str:
-    """Without capitals, where I is that of ı, and İ that of i, as in Turkish and Azerbaijani."""
-    return word.replace("I", "ı").replace("İ", "i").casefold()
-
-
-_FOLDS = (str.casefold, _folded_as_turkish)  # a word is another one's if one of them makes both alike
+# A word is another one's if one of these makes both alike; in Turkish and Azerbaijani I is the capital of ı, and İ of i
+_FOLDS = (str.casefold, lambda word: word.replace("I", "ı").replace("İ", "i").casefold())

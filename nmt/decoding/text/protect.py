@@ -327,7 +327,7 @@ class Sight:
         def usual(match: regex.Match[str]) -> str:
             if match[0] in self.subwords.symbols:
                 return match[0]
-            lower = "".join(map(_lower, match[0]))
+            lower = "".join(one.lower() if len(one.lower()) == 1 else one for one in match[0])
             title = match[0][0] + lower[1:]
             ranks = {word: (UNKNOWN in (ids := self.subwords.encode(word)), len(ids)) for word in (lower, title)}
             return min((lower, title), key=lambda word: ranks[word]) if match.start() or ranks[title][0] else title
@@ -386,8 +386,3 @@ def _between(kept: Sequence[Span], start: int, stop: int) -> list[Span]:
         return [(start, stop)]
     starts, stops = [start, *(last for _, last in kept)], [*(first for first, _ in kept), stop]
     return list(zip(starts, stops, strict=True))
-
-
-def _lower(character: str) -> str:
-    lower = character.lower()
-    return lower if len(lower) == 1 else character
