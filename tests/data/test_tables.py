@@ -29,6 +29,12 @@ MANY, TAB = ",;\t", "\t"  # what may stand between two cells
         ('"a" b\tc\n"d"\t"e"\n', TAB, [(1, ['"a" b', "c"]), (2, ['"d"', '"e"'])]),
         ('a\tb\n"c\nd"\t1\n', TAB, [(1, ["a", "b"]), (2, ["c d", "1"])]),
         ('"a\nb"\t"c"\n"d"\t"e"\n', TAB, [(1, ["a b", "c"]), (3, ["d", "e"])]),
+        pytest.param(
+            '"a"\t"b"\n' * 998 + '"c\td\n',
+            TAB,
+            [*((line, ['"a"', '"b"']) for line in range(1, 999)), (999, ['"c', "d"])],
+            id="all lines are looked at",
+        ),
         ('a\tb\n"c\td\n', TAB, [(1, ["a", "b"]), (2, ['"c', "d"])]),
         pytest.param('"' + "a" * 200_000 + '";b\n', MANY, [(1, ["a" * 200_000, "b"])], id="a large cell"),
         ("a\rb\tc\r\n", TAB, [(1, ["a b", "c"])]),

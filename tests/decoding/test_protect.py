@@ -87,6 +87,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("a 👩‍👩‍👧‍👦 and 🇩🇪 ❤️ x", ["👩‍👩‍👧‍👦", "🇩🇪 ❤️"]),
         ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
         ("100% so, 50%de, a 20 %d, %discount", ["%d"]),
+        ("say “{n}.”{x} dogs", ["{n}", "{x}"]),
         ("say “{n} dogs {x}” ({y} cats), {z}", ["{n}", "{x}", "{y}", "{z}"]),  # of brackets both stay, or none
         # beside words of scripts without spaces
         ("删除%d个、%(n)s的", ["%d", "%(n)s"]),

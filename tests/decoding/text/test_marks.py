@@ -115,6 +115,8 @@ def test_where_a_mark_without_words_stands(source: str, target: str, expected: s
             "runs (field<x/>) river",
         ),
         ("「田」<x/>「川」", "“field” “river”", [(1, 0, 0.6), (2, 0, 0.4), (4, 1, 1.0)], "“field”<x/> “river”"),
+        ("「<x/>田川走", "field “river runs", [(1, 0, 1.0), (2, 1, 1.0), (3, 2, 1.0)], "<x/>field “river runs"),
+        ('走"<x/>犬"川', "runs dog” river", [(0, 0, 1.0), (2, 1, 1.0), (4, 2, 1.0)], "runs <x/>dog” river"),
         ("dog <x/> “runs”", "犬「走」", [(0, 0, 1.0), *((1, place, 1.0) for place in (1, 2, 3))], "犬<x/>「走」"),
         ("“dog <x/>” runs", "「犬」走", [(0, 0, 1.0), (0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)], "「犬<x/>」走"),
         ("(<x/>dog) runs", "（犬）走", [*((0, place, 1.0) for place in (0, 1, 2)), (1, 3, 1.0)], "（<x/>犬）走"),
