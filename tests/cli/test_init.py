@@ -324,6 +324,16 @@ def test_files_with_both_languages(
     assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
 
 
+@pytest.mark.parametrize(("name", "made"), [("a.tmx", as_tmx), ("a.xlf", as_xliff), ("a.po", as_po)])
+def test_pairs_are_the_same_however_accents_are_typed(
+    init: Init, tmp_path: Path, name: str, made: Callable[[list[tuple[str, str]]], list[str]]
+) -> None:
+    pairs = [(source.replace("a", "á"), target) for source, target in sentences(300)]
+    typed = [*pairs, *((normalize("NFD", source), target) for source, target in pairs[:5])]
+    assert init("--input", str(write(tmp_path / name, made(typed))))[0] == 0
+    assert sorted(pair for part_of in ("train", "valid", "test") for pair in part(tmp_path, part_of)) == sorted(pairs)
+
+
 @pytest.mark.parametrize(
     "code",
     ["<ph>&lt;br/></ph>", "<ph>\\n</ph>", '<ph type="lb"/>', '<x id="1" ctype="lb"/>', "<bpt>&lt;p class='a'></bpt>"],

@@ -154,6 +154,7 @@ def test_a_document_and_the_server(translator: Translator, form: str, text: str,
         (("fa", "en"), "<html lang='fa' dir='rtl'>", "<html lang='en' dir=\"ltr\">"),
         (("ar", "ur"), "<html dir='rtl'>", "<html dir='rtl'>"),
         (("en", "de"), "<html>", "<html>"),
+        (("en", "ar"), "<html><!-- <html> -->", '<html dir="rtl"><!-- <html> -->'),
         (("en", "ar"), "<htmlx>", "<htmlx>"),
     ],
 )
