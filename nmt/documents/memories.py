@@ -36,7 +36,7 @@ def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
         if path.name.lower().endswith((".po", ".po.gz")):
             from nmt.documents.messages import translated
 
-            messages = [*translated(normalize("NFC", read_text(path)), name=str(path), form="po")]
+            messages = [*translated(read_text(path), name=str(path), form="po")]
             return (Pair(source, target, str(path), document=str(path)) for source, target in messages)
         from lxml import etree
     except ModuleNotFoundError as error:
