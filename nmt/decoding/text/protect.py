@@ -37,6 +37,7 @@ _HIDDEN = (
 _VISIBLE = regex.compile(rf"[^\s{_HIDDEN}]")
 # Without which words are the same: also what stretches them, and accents and vowel signs that are no part of a letter
 _VOID = regex.compile(rf"(?V1)[{_HIDDEN}\u0640[\p{{M}}--\p{{ccc=0}}]]")
+_LATIN = regex.compile(r"\p{Latin}")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
@@ -307,13 +308,14 @@ class Sight:
     def _is_hidden(self, line: str, place: int, *, behind: str) -> bool:
         """Whether the vocabulary lacks a character without which words are the same, which is shown `behind` another.
 
-        A mark stays on a letter that it lacks, too. A zero-width space parts words in scripts that have no others.
+        A mark stays on a letter that it lacks, too, and on a Latin one, which it makes another. A zero-width space
+        parts words in scripts that have no others.
         """
         character = line[place]
         if character.isascii() or not _VOID.match(character) or character in self._known:
             return False
         if combining(character):
-            return behind in self._known
+            return behind in self._known and not _LATIN.match(behind)
         around = line[place - 1 : place] + line[place + 1 : place + 2]
         return character != "\u200b" or not has_finer(around)
 
