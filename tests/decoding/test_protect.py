@@ -360,7 +360,10 @@ def test_capitals_that_a_vocabulary_has(tmp_path: Path) -> None:
     assert sight.seen(line, 0, len(line), sight.found(line)).text == "two men run to Paris"
 
 
-@pytest.mark.parametrize(("line", "expected"), [("two Ctrl☃X dogs", "Ctrl☃X"), ("two ☃\u0301 run", "☃\u0301")])
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("two Ctrl☃X dogs", "Ctrl☃X"), ("two dogs☃cats run", "☃"), ("two ☃\u0301 run", "☃\u0301")],
+)
 def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: str) -> None:
     """The rest of the name is kept with it, but not that of words."""
     [(_, [[segment]])] = translator.read([line], TranslationOptions())
