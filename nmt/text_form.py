@@ -33,8 +33,9 @@ _TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  
 _UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 _NAME = r"(?:quot|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);"
 _ESCAPED = re.compile(rf"\w&(?:{_NAME}|apos;\w)|&{_NAME}\w")
+HAN_OR_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # The letters of scripts without spaces: Thai to Tibetan and Burmese, Khmer, kana, Han
-UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+UNSPACED = f"\u0e00-\u109f\u1780-\u17ff{HAN_OR_KANA}"
 _UNSPACED = re.compile(f"[\u30a0-\u30ff]+|[{UNSPACED}]")  # a whole word of katakana counts as one letter
 _SPACES = re.compile(rf"(?<=[{UNSPACED}])\s+(?=[{UNSPACED}])")  # between two of these
 _HANGUL = re.compile("[\uac00-\ud7a3]")  # Korean, which has spaces, also between words in Han

@@ -14,6 +14,7 @@ from unicodedata import combining, normalize
 from nmt.data.words import Span, has_finer
 from nmt.decoding.text.languages import CODE, WITH_ORDINALS
 from nmt.errors import UserError
+from nmt.text_form import HAN_OR_KANA
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
@@ -27,7 +28,7 @@ _NEAR = 40  # characters around the end of a sentence that tell whether it is on
 
 _QUOTES = tuple("\"'”’»")
 _CLOSING = "".join((*_QUOTES, *")]}」』"))
-_HAN_OR_KANA = "\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # with their signs
+_HAN_OR_KANA = f"{HAN_OR_KANA}\u3001-\u303f\uff01-\uff9f"  # with their signs
 _ENDS_FLUSH = re.compile(
     rf"(?s)(?!.*[{_HAN_OR_KANA}] [{_HAN_OR_KANA}]).*[{_HAN_OR_KANA}][…—!?,:;{re.escape(_CLOSING)}]*"  # no spaces inside
 )
