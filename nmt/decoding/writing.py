@@ -28,6 +28,7 @@ from nmt.decoding.text.alignment import (
     Weights,
     WordScores,
     attended_by_marks,
+    in_words_of,
     joined,
     joined_scores,
     soft_alignment,
@@ -263,7 +264,7 @@ class Writer:
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
         ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
-        text, end_links = joined_sentences([part.text for part in parts], spaces), self.options.end_links
+        text = joined_sentences([part.text for part in parts], spaces)
         translation = Translation(
             text,
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
@@ -275,8 +276,7 @@ class Writer:
         finer = [part.finer for part in parts if part.finer is not None]
         if not alignments:
             return translation
-        coarse = joined(alignments, text, finer=False, end_links=end_links)
-        return _aligned(translation, coarse, joined(finer, text, finer=True, end_links=end_links))
+        return _aligned(translation, in_words_of(joined(alignments), text, self.options.end_links), joined(finer))
 
 
 def _to_place(segment: Segment, text: str) -> list[Mark]:

@@ -129,25 +129,27 @@ def _links(weights: Weights, end_links: EndLinks) -> Iterator[Link]:
             yield source, target
 
 
-def joined(parts: Sequence[SoftAlignment], text: str, *, finer: bool, end_links: EndLinks) -> SoftAlignment:
-    """The alignment of a translation from those of its parts, at least one, which all have the whole line's words.
-
-    Words that the text of all of them has no white space between are one with their mean, unless they are `finer`.
-    """
+def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
+    """The alignment of a translation from those of its parts, at least one, which all have the whole line's words."""
     target_words: list[str] = []
     links: list[Link] = []
     for part in parts:
         links += [(source, target + len(target_words)) for source, target in part.links]
         target_words += part.target_words
-    blocks = [block for part in parts for block in part.blocks]
-    words = words_of_parts(text, spans_of_parts(target_words, text), finer=finer)
-    if len(words.words) < len(target_words):
-        rows = ((row, block.first) for block in blocks for row in block.weights)
-        of_words = groupby(zip(words.places, rows, strict=True), key=lambda row: row[0])
-        blocks = [_mean([row for _, row in several]) for _, several in of_words]
-        numbered = enumerate(blocks)
-        links = [(link + first, word) for word, (row, first) in numbered for link, _ in _links(row, end_links)]
-    return SoftAlignment(parts[0].source_words, words.words, blocks, links)
+    return SoftAlignment(parts[0].source_words, target_words, [block for part in parts for block in part.blocks], links)
+
+
+def in_words_of(alignment: SoftAlignment, text: str, end_links: EndLinks) -> SoftAlignment:
+    """The alignment, where words that the text has no white space between are one, with their mean."""
+    words = words_of_parts(text, spans_of_parts(alignment.target_words, text))
+    if len(words.words) == len(alignment.target_words):
+        return alignment
+    rows = ((row, block.first) for block in alignment.blocks for row in block.weights)
+    of_each = groupby(zip(words.places, rows, strict=True), key=lambda row: row[0])
+    blocks = [_mean([row for _, row in several]) for _, several in of_each]
+    numbered = enumerate(blocks)
+    links = [(link + first, word) for word, (row, first) in numbered for link, _ in _links(row, end_links)]
+    return SoftAlignment(alignment.source_words, words.words, blocks, links)
 
 
 def attended_by_marks(

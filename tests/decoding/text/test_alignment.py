@@ -6,7 +6,15 @@ import pytest
 from nmt.config.schema import EndLinks, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.data.words import PieceWords, words_of_line
-from nmt.decoding.text.alignment import Block, SoftAlignment, WordScores, joined, joined_scores, soft_alignment
+from nmt.decoding.text.alignment import (
+    Block,
+    SoftAlignment,
+    WordScores,
+    in_words_of,
+    joined,
+    joined_scores,
+    soft_alignment,
+)
 from nmt.pharaoh import Link, pharaoh
 
 SOURCE = PieceWords(["the", "house"], [0, 1, 1], [0, 1, 1])  # pieces: the hou se
@@ -82,7 +90,7 @@ def test_parts_of_a_line_are_put_together() -> None:
         SoftAlignment(words, ["Haus"], [Block(np.array([[0.1, 0.8, 0.1]]), 0)], [(1, 0)]),
         SoftAlignment(words, ["fiel", "um"], [Block(np.array([[0.3, 0.7], [0.4, 0.6]]), 2)], [(2, 1)]),
     ]
-    whole = joined(parts, "Haus fiel um", finer=False, end_links="last")
+    whole = in_words_of(joined(parts), "Haus fiel um", "last")
     assert (whole.source_words, whole.target_words) == (words, ["Haus", "fiel", "um"])
     assert whole.links == [(1, 0), (2, 2)]
     expected = np.array([[0.1, 0.8, 0.0, 0.1], [0, 0, 0.3, 0.7], [0, 0, 0.4, 0.6]], dtype=np.float32)
@@ -99,10 +107,10 @@ def test_words_of_two_parts_without_a_space_between_them_are_one() -> None:
         ),
         SoftAlignment(words, ["猫。"], [Block(np.array([[0.0, 0.75, 0.25]]), 2)], [(3, 0)]),
     ]
-    whole = joined(parts, "狗 。猫。", finer=False, end_links="best")
+    whole = in_words_of(joined(parts), "狗 。猫。", "best")
     assert (whole.target_words, whole.links) == (["狗", "。猫。"], [(0, 0), (1, 1)])
     assert whole.weights.tolist() == [[0.5, 0.25, 0.0, 0.0, 0.25], [0.0, 0.375, 0.0, 0.375, 0.25]]
-    assert joined(parts, "狗 。猫。", finer=True, end_links="best").target_words == ["狗", "。", "猫。"]
+    assert joined(parts).target_words == ["狗", "。", "猫。"]
     scores = joined_scores([WordScores(["狗", "。"], [-1, -2], -3), WordScores(["猫。"], [-4], -5)], "狗 。猫。")
     assert scores == WordScores(["狗", "。猫。"], [-1, -6], -8)
 
@@ -116,7 +124,7 @@ def test_other_words_of_parts_keep_their_blocks_and_links() -> None:
         SoftAlignment(words, ["狗", "。"], [Block(ends, 1)], [(2, 0), (2, 1)]),
         SoftAlignment(words, ["。"], [Block(ends[1:], 3)], [(4, 0)]),
     ]
-    whole = joined(parts, "x 狗 。。", finer=False, end_links="last")
+    whole = in_words_of(joined(parts), "x 狗 。。", "last")
     assert whole.links == [(0, 0), (2, 1), (2, 2)]
     assert [block.weights.shape for block in whole.blocks] == [(1, 2), (1, 3), (1, 5)]
     assert whole.weights.tolist() == [[0.25, 0, 0, 0, 0, 0.75], [0, 0.25, 0.25, 0, 0, 0.5], [0, 0, 0.5, 0, 0.5, 0]]
