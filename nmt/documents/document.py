@@ -13,17 +13,11 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import RIGHT_TO_LEFT, code_of
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.text.segments import SENTENCE_END
-from nmt.decoding.text.sentences import DIRECTIONS
 from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.writing import PERIODS
 from nmt.documents.formats import FORMATS, Document, PlainText
-from nmt.documents.html import HtmlDocument
-from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
 
-# Where the first tag of a page says, or may say, in which direction it is read
-_DIRECTION = re.compile(r"(?i)(?<=<html)(?=[\s>])([^<>]*?)(?:\sdir=[\"']?\w*[\"']?|(?=>))")
-_DIRECTION_MARK = re.compile(f"[{DIRECTIONS}]|&(?:lrm|rlm);")
 _PERIOD = re.compile(rf"(?<=[^\W\d])[{PERIODS}]\s*\Z")
 
 
@@ -60,9 +54,8 @@ def document_options(document: Document, options: TranslationOptions, translator
 def written(document: Document, translations: Sequence[Translation], languages: tuple[str | None, str | None]) -> str:
     """The document with translations of its lines; one that says to be in the source language is in the target's.
 
-    Where that is read from the other side, a page says so, and subtitles lose the marks of right-to-left text.
-
-    Titles and labels, which end without a period, do so in translation, whatever the model has seen of them.
+    Where that is read from the other side, its format has it say so. Titles and labels, which end without a period, do
+    so in translation, whatever the model has seen of them.
     """
     if not isinstance(document, PlainText):
         pairs = zip(document.lines, translations, strict=True)
@@ -72,13 +65,9 @@ def written(document: Document, translations: Sequence[Translation], languages: 
     text, (source, target) = document.written(translations), languages
     if document.language is None or not (source and target):
         return text
-    text = document.language.sub(lambda code: target if code_of(code[0]) == code_of(source) else code[0], text)
-    was_reversed, is_reversed = (code_of(language) in RIGHT_TO_LEFT for language in (source, target))
-    if isinstance(document, HtmlDocument) and was_reversed != is_reversed:
-        return _DIRECTION.sub(rf'\1 dir="{"rtl" if is_reversed else "ltr"}"', text, count=1)
-    if isinstance(document, Subtitles) and was_reversed and not is_reversed:
-        return _DIRECTION_MARK.sub("", text)
-    return text
+    text = document.language.code.sub(lambda code: target if code_of(code[0]) == code_of(source) else code[0], text)
+    before, direction = ("rtl" if code_of(language) in RIGHT_TO_LEFT else "ltr" for language in (source, target))
+    return text if direction == before else document.language.direction(text, direction)
 
 
 def translate_document(

@@ -16,12 +16,22 @@ if TYPE_CHECKING:
     from nmt.decoding.writing import Translation
 
 
+class Language(NamedTuple):
+    """How documents of a format say in which language they are."""
+
+    code: "regex.Pattern[str]"  # the code of the language
+    direction: Callable[[str, str], str] = lambda text, direction: text  # the document, to be read "ltr" or "rtl"
+
+
 class Document(Protocol):
     """A document that has been read."""
 
     lines: list[str]  # what is to be translated, without markup
     is_marked: bool  # whether word alignments are needed to write it again
-    language: "regex.Pattern[str] | None"  # the code of its own language, where it may have one
+
+    @property
+    def language(self) -> Language | None:
+        """How it says in which language it is, where it may."""
 
     def written(self, translations: Sequence["Translation"]) -> str:
         """The document with a translation for each of the lines; without alignments words are aligned in proportion."""

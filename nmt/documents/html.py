@@ -20,8 +20,9 @@ import regex
 
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import uncut
+from nmt.documents.formats import Language
 from nmt.documents.tagged import BREAK, CODE, SPACES, Notation, Part, have_marks, part_of, written_parts
-from nmt.documents.tags import END, FOREIGN, OTHER, RAW, START, TEXT, Attribute, Token, partners, tokens
+from nmt.documents.tags import END, FOREIGN, OTHER, RAW, START, TEXT, Attribute, Token, partners, tokens, with_attribute
 
 BLOCK = "block"  # a kind of tokens: tags that are not part of a line of text, so that none goes on behind them
 
@@ -86,7 +87,10 @@ _SLOT = re.compile("([\"'])\ud800(\\d+)\udfff\\1")  # the value of an attribute 
 class HtmlDocument:
     """HTML with its texts: `lines` are to be translated."""
 
-    language = regex.compile(r"(?i)(?<=<html\b[^<>]*[\s:]lang=[\"'])[\w-]+")
+    language = Language(
+        regex.compile(r"(?i)(?<=<html\b[^<>]*[\s:]lang\s*=\s*[\"'])[\w-]+"),
+        lambda html, direction: with_attribute(html, "html", "dir", direction),
+    )
 
     def __init__(self, html: str) -> None:
         self.lines: list[str] = []

@@ -19,7 +19,7 @@ import regex
 from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import uncut
-from nmt.documents.formats import declared_as_utf8
+from nmt.documents.formats import Language, declared_as_utf8
 from nmt.documents.tagged import Notation, Part, have_marks, part_of, piece_of, tags_by, written_parts
 from nmt.errors import UserError
 
@@ -59,8 +59,10 @@ _KINDS = {
 class Messages:
     """A file of messages: `lines` are to be translated."""
 
-    language = regex.compile(
-        r"(?m)(?<=^\"Language: |<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)=[\"'])[\w-]+"
+    language = Language(
+        regex.compile(
+            r"(?m)(?<=^\"Language: |<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"'])[\w-]+"
+        )
     )
 
     def __init__(self, text: str, *, name: str, form: str) -> None:

@@ -20,6 +20,7 @@ from nmt.decoding.text.sentences import DIRECTIONS, ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Cue, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
 from nmt.documents.cutting import Cut, cut_among
+from nmt.documents.formats import Language
 from nmt.documents.tagged import SPACES, Notation, Part, Piece, piece_of, tags_by, written_parts
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
@@ -42,6 +43,7 @@ _SPEAKERS = (*_DASHES, "♪", "♫", "[", ">>")
 _APART = (*_SPEAKERS, "(")  # begins what does not go on from the cue before
 _SIGNS = "♪♫#*~"  # of music and the like
 _BEHIND = f"{SPACES}{DIRECTIONS}{_SIGNS}"  # not translated where a text ends
+_DIRECTION_MARK = re.compile(f"[{DIRECTIONS}]|&(?:lrm|rlm);")
 
 
 class _Form(NamedTuple):
@@ -89,7 +91,10 @@ FORMS = {
 class Subtitles:
     """A file of subtitles with its texts: `lines` are to be translated."""
 
-    language = regex.compile(r"(?<=<(?:\w+:)?tt\b[^<>]*\sxml:lang=[\"'])[\w-]+")
+    language = Language(
+        regex.compile(r"(?<=<(?:\w+:)?tt\b[^<>]*\sxml:lang\s*=\s*[\"'])[\w-]+"),
+        lambda text, direction: text if direction == "rtl" else _DIRECTION_MARK.sub("", text),
+    )
 
     def __init__(self, text: str, *, name: str, form: str = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""

@@ -39,7 +39,8 @@ class Attribute(NamedTuple):
     """An attribute of a tag."""
 
     name: str  # in lower case
-    start: int  # of its value in the HTML, quotes included
+    begin: int  # in the HTML
+    start: int  # of its value, quotes included; stop is the end of both
     stop: int
     value: str  # without quotes and entities
 
@@ -93,7 +94,8 @@ def _markup(html: str) -> Iterator[Token]:
 def _attribute(match: "regex.Match[str]") -> Attribute:
     value = match[2] or ""
     is_quoted = value.startswith(("'", '"'))
-    return Attribute(match[1].lower(), match.start(2), match.end(2), unescape(value[1:-1] if is_quoted else value))
+    value = unescape(value[1:-1] if is_quoted else value)
+    return Attribute(match[1].lower(), match.start(), match.start(2), match.end(), value)
 
 
 def _raw_end(html: str, place: int, name: str) -> int:
@@ -118,6 +120,15 @@ def _raw_end(html: str, place: int, name: str) -> int:
         else:
             is_inner = False
     return len(html)
+
+
+def with_attribute(html: str, element: str, name: str, value: str) -> str:
+    """The HTML with this value of an attribute in the first start tag of an element, if there is one."""
+    tag = next((token for token in _markup(html) if (token.kind, token.name) == (START, element)), None)
+    if tag is None:
+        return html
+    start, stop = next(((one.begin, one.stop) for one in tag.attributes if one.name == name), (tag.stop - 1,) * 2)
+    return f'{html[:start]}{" " if start == stop else ""}{name}="{value}"{html[stop:]}'
 
 
 def partners(line: Sequence[Token]) -> dict[int, int]:
