@@ -33,6 +33,10 @@ _TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  
 _UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 _NAME = r"(?:quot|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);"
 _ESCAPED = re.compile(rf"\w&(?:{_NAME}|apos;\w)|&{_NAME}\w")
+# Characters that nobody sees: all, as a class of the package `regex` has them, such as soft hyphens and joiners; and
+# those of them that mark a direction, which Unicode calls Bidi_Control
+INVISIBLE = r"\p{Default_Ignorable_Code_Point}"
+DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HAN_OR_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # The letters of scripts without spaces: Thai to Tibetan and Burmese, Khmer, kana, Han
 UNSPACED = f"\u0e00-\u109f\u1780-\u17ff{HAN_OR_KANA}"

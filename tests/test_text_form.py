@@ -1,14 +1,26 @@
 """Two texts that must agree in form: what is told where they do not, and nothing where they do."""
 
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 
 from nmt.data.corpus import read_lines
-from nmt.text_form import ENOUGH, FORMS, TextForm, disagreements, form_of, source_form, together
+from nmt.text_form import (
+    DIRECTIONS,
+    ENOUGH,
+    FORMS,
+    INVISIBLE,
+    TextForm,
+    disagreements,
+    form_of,
+    source_form,
+    together,
+)
 
 RAW = "multi30k/raw/{}.{}.gz"
 TOKENIZED = "multi30k/tok/{}.lc.norm.tok.{}.gz"
@@ -109,3 +121,16 @@ def test_several_texts_count_as_one() -> None:
     both = together([one, other], name="both")
     assert (both.counts["lines"], both.counts["cased"], both.counts["tabbed"], both.first) == (3, 1, 1, {})
     assert together([other], name="same").first["tabbed"] == 2
+
+
+def test_characters_that_nobody_sees() -> None:
+    """Of all characters they are those of Unicode's own list (DerivedCoreProperties.txt)."""
+    listed = (
+        "AD 34F 61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8 "
+        "1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
+    )
+    ranges = [[int(end, 16) for end in part.split("-")] for part in listed.split()]
+    expected = {chr(code) for ends in ranges for code in range(ends[0], ends[-1] + 1)}
+    every = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+    assert set(regex.findall(f"[{INVISIBLE}]", every)) == expected
+    assert regex.findall(r"\p{Bidi_Control}", every) == [*DIRECTIONS]

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.decoding.text.sentences import DIRECTIONS, ENDS
+from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Cue, of_ass, of_sbv, of_subrip, of_ttml, of_webvtt
 from nmt.documents.cutting import Cut, cut_among
 from nmt.documents.formats import Language
 from nmt.documents.tagged import SPACES, Notation, Part, Piece, piece_of, tags_by, written_parts
+from nmt.text_form import DIRECTIONS
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, each is translated by itself

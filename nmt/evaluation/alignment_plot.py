@@ -4,14 +4,15 @@ It knows words and weights; it knows no model. matplotlib, an optional dependenc
 global state is left alone.
 """
 
-import unicodedata
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import regex
 
 from nmt.errors import UserError, shown
+from nmt.text_form import INVISIBLE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +24,7 @@ LONGEST_SIDE = 4800  # pixels, beyond which cells shrink: a picture of 2,000 wor
 LABEL_SPACE = 13  # pixels that a label needs; with smaller cells only some words are written
 LONGEST_LABEL = 24  # characters of a word
 POINTS, DOTS = 8, 96  # of the labels: their size, and pixels per inch
+_INVISIBLE = regex.compile(INVISIBLE)
 _GAP = 4  # pixels between a label and its cells
 _BASELINE = 0.7  # of a label's space, from its top or left side: where its letters stand
 _LINE = 225  # the gray between cells
@@ -121,5 +123,5 @@ def _darken(pixels: "Pixels", image: "Pixels", top: int, left: int) -> None:
 
 def shortened(word: str) -> str:
     """A word as it is written beside a picture: not too long, and without what cannot be printed."""
-    text = shown("".join(character for character in word if unicodedata.category(character) != "Cf"))
+    text = shown(_INVISIBLE.sub("", word))
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

@@ -22,13 +22,14 @@ from nmt.decoding.text.languages import CODE, code_of, name_of
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.required import in_word
 from nmt.errors import InputWarning, UserError, collected, counted, first_of, refuse, refuse_lines
+from nmt.text_form import INVISIBLE
 
 Words = tuple[str, ...]
 Row = tuple[str, Any, Any]  # what messages call it, a term, and its translation
 
 _MOST_REPEATED = 5  # terms that a warning names
 _SIDES = (["source", "source term", "term"], ["target", "target term", "translation"])  # as headers call them
-_HIDDEN = regex.compile(r"[\p{Cf}\u0640]")  # with what stretches Arabic words
+_HIDDEN = regex.compile(rf"[{INVISIBLE}\u0640]")  # with what stretches Arabic words
 
 
 class Glossary:

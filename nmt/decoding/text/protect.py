@@ -24,6 +24,7 @@ from nmt.decoding.text.sentences import ENDS, LINE_END
 from nmt.errors import UserError
 from nmt.protected import BEGINNING, PATTERNS, SIGN, WITHOUT_LETTERS, Sets
 from nmt.symbols import UNKNOWN
+from nmt.text_form import INVISIBLE
 
 SECONDS, SECONDS_A_LINE = 1.0, 0.01
 """How long the user's patterns may look at a text: so long, and so much longer for each line."""
@@ -31,12 +32,9 @@ SECONDS, SECONDS_A_LINE = 1.0, 0.01
 CAPITALS = 5
 """Letters that a sentence has at least, to be one that is written in capitals: NASA is a word."""
 
-_HIDDEN = (
-    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0001-\U000e01ef"
-)
-_VISIBLE = regex.compile(rf"[^\s{_HIDDEN}]")
+_VISIBLE = regex.compile(rf"[^\s{INVISIBLE}]")
 # Without which words are the same: also what stretches them, and accents and vowel signs that are no part of a letter
-_VOID = regex.compile(rf"(?V1)[{_HIDDEN}\u0640[\p{{M}}--\p{{ccc=0}}]]")
+_VOID = regex.compile(rf"(?V1)[{INVISIBLE}\u0640[\p{{M}}--\p{{ccc=0}}]]")
 _LATIN = regex.compile(r"\p{Latin}")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“

@@ -15,7 +15,8 @@ from nmt.data.words import Span, overlapping
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.protect import Seen
 from nmt.decoding.text.required import Required
-from nmt.decoding.text.sentences import DIRECTIONS, ENDS, spaces_around
+from nmt.decoding.text.sentences import ENDS, spaces_around
+from nmt.text_form import DIRECTIONS
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some

@@ -14,12 +14,11 @@ from unicodedata import combining, normalize
 from nmt.data.words import Span, has_finer
 from nmt.decoding.text.languages import CODE, WITH_ORDINALS
 from nmt.errors import UserError
-from nmt.text_form import HAN_OR_KANA
+from nmt.text_form import DIRECTIONS, HAN_OR_KANA
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join((".!?…", *_OUTSIDE_WORDS))  # marks at the end of a sentence; the first also in words: Python.Org
-DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks of direction, not seen
 _SPACE = re.compile(rf"[^\S\n ]|(?<![{DIRECTIONS}])[{DIRECTIONS}]+(?=\s)")
 _BLANK_LINES = re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts

@@ -45,6 +45,8 @@ def translations(glossary: Glossary, text: str) -> list[str]:
         ("dog-house", ["Hund"], ["Hund"]),
         ("a d\u00ado\u2060\u0640g", ["Hund"], ["Hund"]),  # a soft hyphen, and other characters that are not seen
         ("hot\u200bdog", ["Wurst"], ["Wurst"]),
+        ("\u3164狗\U000e0100\u034f", ["Gou"], ["Gou"]),  # a form of the character, and what fills or joins
+        ("a d\u06ddog", [], []),  # a sign that is seen
         ("ein Cafe\u0301", ["Coffee"], ["Coffee"]),  # with the accent as a character of its own
         ("", [], []),
     ],
@@ -52,6 +54,13 @@ def translations(glossary: Glossary, text: str) -> list[str]:
 def test_terms_of_a_text(text: str, expected: list[str], as_written: list[str]) -> None:
     assert translations(Glossary(TERMS), text) == expected
     assert translations(Glossary(TERMS, as_written=True), text) == as_written
+
+
+@pytest.mark.parametrize("term", ["❤", "❤\ufe0f"])
+def test_an_emoji_is_a_term_in_both_of_its_forms(term: str) -> None:
+    """And as large as what is kept otherwise, so that it is the term that counts."""
+    found = Glossary({term: "Herz"}).occurrences("a ❤\ufe0f, ❤")
+    assert [mark.place for mark in found] == [(2, 4), (6, 7)]
 
 
 @pytest.mark.parametrize(
