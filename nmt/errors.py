@@ -117,12 +117,15 @@ def needing_toolkit() -> Iterator[None]:
 
 
 @contextmanager
-def collected(problems: list[str]) -> Iterator[None]:
-    """Append the messages of a UserError or OSError that ends the block to `problems`, and go on after the block."""
+def collected(problems: list[str], *, of: str = "") -> Iterator[None]:
+    """Append the messages of a UserError or OSError that ends the block to `problems`, and go on after the block.
+
+    `of`: what the messages of a UserError get before them, as an option whose file they are about.
+    """
     try:
         yield
     except UserError as error:
-        problems += error.messages
+        problems += [f"{of}: {message}" for message in error.messages] if of else error.messages
     except OSError as error:  # not even its existence can be checked: a name too long, a folder closed to us
         reason = error.strerror or str(error)
         problems.append(f"{error.filename}: {reason}" if error.filename else reason)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from nmt.errors import UserError, refuse_lines
+from nmt.errors import UserError, collected, refuse_lines
 
 Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
@@ -74,10 +74,8 @@ def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: st
     marked_links: list[list[tuple[str, Link]]] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
-        try:
+        with collected(problems):
             marked_links.append(_marked_links(line, f"{name}, line {number}", allowed=allowed, expected=expected))
-        except UserError as error:
-            problems += error.messages
     refuse_lines(name, problems)
     return marked_links
 

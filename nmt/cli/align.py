@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from nmt.cli.options import parallel_inputs, read_parallel, read_whole, whole_number
+from nmt.cli.options import parallel_inputs, read_parallel, read_whole, whole_number, without_effect
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser, command
 from nmt.errors import collected, counted, refuse, refuse_lines
@@ -148,10 +148,7 @@ def _contradictions(options: argparse.Namespace) -> list[str]:
         problems.append("--reverse-alignments FILE and --symmetrize HOW go together: give both, or none")
     if options.gold_alignments is None and options.output is None:
         problems.append("nothing to do: give --gold-alignments FILE to score, or --output FILE to save")
-    if options.gold_alignments is None and options.json is not None:
-        problems.append("--json needs --gold-alignments FILE: without it there are no scores")
-    if options.gold_alignments is None and options.first_word is not None:
-        problems.append("--first-word needs --gold-alignments FILE, whose words it counts")
+    problems += without_effect(vars(options), dict.fromkeys(("json", "first_word"), ("gold_alignments",)))
     if options.gold_alignments is not None and options.output == STANDARD:
         problems.append("--output -: standard output has the scores; give a file")
     return problems

@@ -42,13 +42,11 @@ def is_cut(options: Options, problems: list[str], *, processes: int) -> bool:
                 "--resume, or delete the folder to start over"
             )
         return False
-    for name, paths in files_read(options).items():
-        for path in paths:
-            if str(path) == STANDARD or is_device(path):
-                option = option_name(name)
-                problems.append(
-                    f"{option} {path} can be read only once, and {why} needs it several times; give a file that stays"
-                )
+    for option, path in files_read(options):
+        if str(path) == STANDARD or is_device(path):
+            problems.append(
+                f"{option} {path} can be read only once, and {why} needs it several times; give a file that stays"
+            )
     for name in (MAIN, *FILES):
         if options[name] is not None and is_in_place(options[name]):
             problems.append(f"{option_name(name)} {options[name]}: {why} needs a file, beside which chunks are kept")
@@ -85,12 +83,12 @@ def facts_of(options: Options, models: Sequence[Path], *, batch_tokens: int) -> 
 
     `batch_tokens` decides where chunks end whose number of lines is not given.
     """
-    files = {**files_read(options), "model": models}
-    contents = digests(path for paths in files.values() for path in paths)
+    files = [*files_read(options), *(("--model", path) for path in models)]
+    contents = digests(path for _, path in files)
     facts = {"version": __version__}
     for name, value in options.items():
-        if name in files:
-            fact = " and ".join(f"content {contents[path]}" for path in files[name])
+        if found := [f"content {contents[path]}" for option, path in files if option == option_name(name)]:
+            fact = " and ".join(found)
         elif name in UNIMPORTANT or value is None or value is False:
             continue
         elif name == "plot_alignments":  # pictures are not joined: they all go to one folder
@@ -103,14 +101,14 @@ def facts_of(options: Options, models: Sequence[Path], *, batch_tokens: int) -> 
     return facts
 
 
-def files_read(options: Options) -> dict[str, Sequence[Path]]:
-    """The files to read, by the names of their options, except the models."""
-    files: dict[str, Sequence[Path]] = {"input": [Path(options["input"])]}
+def files_read(options: Options) -> list[tuple[str, Path]]:
+    """The files to read, with their options, except the models."""
+    read = [("--input", Path(options["input"]))]
     for name, value in options.items():
-        paths = [path for path in (value if isinstance(value, list) else [value]) if isinstance(path, Path)]
-        if paths and name not in (*OUTPUTS, "model"):
-            files[name] = paths
-    return files
+        if name not in (*OUTPUTS, "model"):
+            several = value if isinstance(value, list) else [value]
+            read += [(option_name(name), path) for path in several if isinstance(path, Path)]
+    return read
 
 
 def read_shard(text: str | None) -> Shard | None:

@@ -260,13 +260,10 @@ def _loaded(candidates: Sequence["Candidate"], how: "TranslationOptions | None")
     for one in candidates:
         if one.models is None or how is None:
             continue
-        of_model: list[str] = []
         with collected(problems):
             translators[one.name] = one.models.load()
-            with collected(of_model):
+            with collected(problems, of=one.name if len(candidates) > 1 else ""):
                 translators[one.name].check(how)
-        name = f"{one.name}: " if len(candidates) > 1 else ""
-        problems += [f"{name}{problem}" for problem in of_model]
     refuse(problems)
     return translators
 

@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from nmt.cli.options import missing
+from nmt.cli.options import missing, without_effect
 from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser, command
 from nmt.errors import collected, refuse
@@ -59,8 +59,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
             "--onnxruntime-web FILE": (package if folder else "", f"the package that curl -O {ADDRESS} fetches"),
         }
     )
-    if package and not folder:
-        problems.append("--onnxruntime-web has an effect only with --web")
+    problems += without_effect(vars(options), {"onnxruntime_web": ("web",)})
     paths = read_model_paths([options.model] if options.model else None, problems)
     check_outputs({"--output": output}, problems, others=kept(paths), file="an export")
     if folder and folder.is_dir() and [*folder.iterdir()] and not files_of(folder):

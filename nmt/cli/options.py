@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from nmt.cli.outputs import STANDARD, is_device
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES, PRECISIONS
-from nmt.errors import UserError, collected, counted
+from nmt.errors import collected, counted
 from nmt.examples import schema_file
 
 if TYPE_CHECKING:
@@ -262,13 +262,11 @@ def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]], 
         return []
     from nmt.data.corpus import read_lines
 
-    try:
+    items: list[Item] = []
+    with collected(problems, of=option):
         items = read(read_lines(path), name=str(path))
-    except UserError as error:
-        problems += [f"{option}: {message}" for message in error.messages]
-        return []
-    if not items:
-        problems.append(f"{option} {path}: the file is empty")
+        if not items:
+            problems.append(f"{option} {path}: the file is empty")
     return items
 
 
@@ -296,7 +294,8 @@ def without_effect(
     problems = []
     for name, users in needed.items():
         used = any((uses or {}).get(user, options.get(user)) for user in users)
-        if options.get(name) not in (None, False) and not used:
+        is_given = options.get(name) is not None and options[name] is not False  # also 0
+        if is_given and not used:
             names = " or ".join(map(option_name, users))
             problems.append(f"{option_name(name)} has an effect only with {names}")
     return problems

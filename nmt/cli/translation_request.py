@@ -116,7 +116,7 @@ def _read_format(options: argparse.Namespace, problems: list[str]) -> str:
 
 def _read_twice(options: argparse.Namespace) -> list[str]:
     """Which files are standard input that another option reads to its end."""
-    read = [(option_name(name), path) for name, paths in files_read(vars(options)).items() for path in paths]
+    read = files_read(vars(options))
     twice = [f"{option} {path}" for option, path in read if str(path) == STANDARD or is_standard_input(path)]
     return [f"{option}: is standard input, which {twice[0]} already reads; give a file" for option in twice[1:]]
 
@@ -140,8 +140,7 @@ def _check_outputs(
     options: argparse.Namespace, models: Models, alignments: AlignmentOutputs, problems: list[str]
 ) -> None:
     """Find out whether the outputs can be written, and overwrite nothing that is read."""
-    read = [(option_name(name), path) for name, paths in files_read(vars(options)).items() for path in paths]
-    read = [(option, path) for option, path in read if str(path) != STANDARD]
+    read = [(option, path) for option, path in files_read(vars(options)) if str(path) != STANDARD]
     taken = check_outputs({"--output": options.output}, problems, others=[*models.files, *read])
     alignments.check(problems, others=taken)
     if options.flush and not is_in_place(options.output):

@@ -242,14 +242,12 @@ def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | 
     models: list[Subwords] = []
     problems: list[str] = []
     for key, path in existing_models(settings).items():
-        try:
+        with collected(problems, of=f"subwords.{key}"):
             if key in VOCABULARIES:
                 models.append(Subwords.of_vocabulary(path, joiner=settings.joiner or ""))
             else:
                 models.append(Subwords.from_file(path))
             log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
-        except UserError as error:
-            problems.extend(f"subwords.{key}: {message}" for message in error.messages)
     refuse(problems)
     return Vocabularies(models[0], models[-1]) if models else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.threads import number, sharing, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
-from nmt.errors import UserError, collected, refuse
+from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
 from nmt.serving.batching import FEWEST
 from nmt.serving.limits import Pair
@@ -47,10 +47,8 @@ class Served:
         """Translate something with each model. Raises UserError for options that one of them cannot follow."""
         problems: list[str] = []
         for pair in self.translators:
-            try:
+            with collected(problems, of=str(pair)):
                 self.translate(["a"], self.kind(pair))  # which reaches the model, as a sign alone would not
-            except UserError as error:
-                problems += [f"{pair}: {message}" for message in error.messages]
         refuse(problems)
 
     @property

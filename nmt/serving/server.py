@@ -88,7 +88,6 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._leave = signals.leaving(program)
-        self._program = program
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._service.stopping:

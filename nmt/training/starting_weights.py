@@ -260,8 +260,7 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
     for side, (key, path) in _files_of_vectors(config).items():
         subwords: Subwords = getattr(vocabularies, side)
         pieces = subwords.pieces(range(subwords.size))
-        found: list[str] = []
-        with collected(found):
+        with collected(problems, of=f"model.embeddings.{key}"):
             vectors = read_vectors(path, pieces, size=config.embedding_size, largest=LARGEST_WEIGHT)
             count, most = len(vectors.ids), len(pieces) - len(PIECES)
             name = "source and target" if config.tie_embeddings == "all" else side
@@ -269,7 +268,6 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> list[Pre
             if embeddings.freeze and count < _ENOUGH_FOUND * most:
                 report = f"warning: {report}, and model.embeddings.freeze keeps the others random; set it to false"
             pretrained.append(Pretrained(side, vectors, report))
-        problems += [f"model.embeddings.{key}: {message}" for message in found]
     refuse(problems)
     return pretrained
 

@@ -112,12 +112,15 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
         ("--alignments a", ["nothing to do: give --gold-alignments FILE to score"]),
         ("--alignments a --reverse-alignments rev --output o", ["--symmetrize HOW go together"]),
         ("--alignments a --reverse-alignments rev --symmetrize onion --output o", ["--symmetrize onion: unknown"]),
-        ("--alignments a --symmetrize union --json o", ["go together", "nothing to do", "--json needs"]),
+        (
+            "--alignments a --symmetrize union --json o",
+            ["go together", "nothing to do", "--json has an effect only with --gold-alignments"],
+        ),
         (
             "--alignments a --reverse-alignments rev --symmetrize union --gold-alignments gold --output -",
             ["--output -: standard output has the scores"],
         ),
-        ("--alignments a --first-word 1 --output b", ["--first-word needs --gold-alignments FILE"]),
+        ("--alignments a --first-word 0 --output b", ["--first-word has an effect only with --gold-alignments"]),
         (
             "--alignments a --first-word 2 --gold-alignments gold",
             ["--first-word 2: allowed: a whole number"],
