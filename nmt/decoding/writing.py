@@ -41,12 +41,11 @@ from nmt.decoding.text.marks import Mark, moved, pieces
 from nmt.decoding.text.protect import Seen, is_blank, joined_spans
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
-from nmt.decoding.text.sentences import LINE_END, joined_sentences
+from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
-PERIODS = ".。।۔"
 UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
 
 
@@ -130,7 +129,7 @@ class Writer:
             return hypothesis
         pieces = self.vocabularies.target.pieces(hypothesis.tokens)
         length = len(pieces)
-        while length and pieces[length - 1].strip(WORD_START) in ("", *PERIODS):
+        while length and pieces[length - 1].strip(WORD_START) in ("", *FULL_STOPS):
             length -= 1
         totals = [0.0, *hypothesis.totals]
         return hypothesis._replace(

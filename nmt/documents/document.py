@@ -13,12 +13,12 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import RIGHT_TO_LEFT, code_of
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.text.segments import SENTENCE_END
+from nmt.decoding.text.sentences import FULL_STOPS
 from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.writing import PERIODS
 from nmt.documents.formats import FORMATS, Document, PlainText
 from nmt.errors import UserError
 
-_PERIOD = re.compile(rf"(?<=[^\W\d])[{PERIODS}]\s*\Z")
+_PERIOD = re.compile(rf"(?<=[^\W\d])[{FULL_STOPS}]\s*\Z")
 
 
 def read_document(text: str, *, format: str, name: str = "the document") -> Document:  # noqa: A002

@@ -23,7 +23,7 @@ _BREAK = re.compile(r"(?i)\b(?:br|lb|pb)$|</?(?:br|p|div|h\d|li|tr|t[dh])\b|[\t\
 _SPACES = re.compile(r"[ \t\r\n]+")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _DOCUMENT = ("file", "x-document", "x-file", "x-filename")  # properties of TMX that name one
-_OPEN = ("new", "initial", "needs-translation")  # states of what is not translated
+OPEN = ("new", "initial", "needs-translation")  # states of what is not translated
 
 
 def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
@@ -93,7 +93,7 @@ def _texts(unit: Any, usual: Mapping[str, str]) -> list[tuple[str, str]]:
     texts = []
     for element in unit.iterchildren(*_TEXTS):
         language = element.get(_LANGUAGE) or element.get("lang") or usual.get(_name(element), "")
-        if element.get("state") not in _OPEN:
+        if element.get("state") not in OPEN:
             texts.append((language, _SPACES.sub(" ", normalize("NFC", "".join(_text_of(element)))).strip(" ")))
     return texts
 

@@ -20,6 +20,7 @@ from nmt.data.corpus import excerpt
 from nmt.decoding.writing import Translation
 from nmt.documents.cutting import uncut
 from nmt.documents.formats import Language, declared_as_utf8
+from nmt.documents.memories import OPEN
 from nmt.documents.tagged import Notation, Part, have_marks, part_of, piece_of, tags_by, written_parts
 from nmt.errors import UserError
 
@@ -95,7 +96,7 @@ class Messages:
             return isinstance(unit.target, str) and ".@" not in path and (beside == path or beside not in names)
         if self._kind.notation is _XML and (target := unit.target_dom) is not None:
             states = (target.get("state"), unit.xmlelement.get("state"))
-            return not unit.target or not {*states}.isdisjoint(("new", "needs-translation", "initial"))
+            return not unit.target or not {*states}.isdisjoint(OPEN)
         return self._kind.mark is None or not any(getattr(unit.target, "strings", [unit.target]))
 
     def _messages(self, unit: Any) -> list[str]:

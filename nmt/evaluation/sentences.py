@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import regex
 
+from nmt.text_form import HAN_OR_KANA
+
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
 
 Span = tuple[int, int]  # [start, stop) in a text
 
-_UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = f"\u3005-\u3007{HAN_OR_KANA}"
 _JOINERS = "_\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _WORD = rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])+"
 _WORDS, _WORDS_AND_SIGNS = regex.compile(_WORD), regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]")

@@ -239,9 +239,10 @@ def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
 
 def test_titles_end_without_a_period() -> None:
     """As in the source, whatever sentences the model has learned from; behind a digit it may be of an ordinal."""
-    document = read_document("<h1>Two dogs</h1><p>Two <b>dogs</b>.&rlm;</p><p>5 dogs", format="html")
-    translations = [Translation(text, 0.0, []) for text in ("Zwei Hunde.", "Zwei Hunde.", "Hunde, 5.")]
-    expected = "<h1>Zwei Hunde</h1><p>Zwei <b>Hunde</b>.</p><p>Hunde, 5."
+    document = read_document("<h1>Two dogs</h1><p>Two <b>dogs</b>.&rlm;</p><p>5 dogs<p>Two", format="html")
+    texts = ("Zwei Hunde.", "Zwei Hunde.", "Hunde, 5.", "Երկու։")  # the last is Armenian
+    translations = [Translation(text, 0.0, []) for text in texts]
+    expected = "<h1>Zwei Hunde</h1><p>Zwei <b>Hunde</b>.</p><p>Hunde, 5.<p>Երկու"
     assert document_written(document, translations, (None, None)) == expected
 
 

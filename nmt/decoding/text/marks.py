@@ -33,7 +33,7 @@ from typing import NamedTuple
 import regex
 
 from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, has_finer, words_of
-from nmt.decoding.text.sentences import ENDS
+from nmt.decoding.text.sentences import ENDS, FULL_STOPS
 
 ROOT = -1  # the parent of the marks that are in no other
 _FIXED = -2  # holds what is in no mark
@@ -55,7 +55,6 @@ FOLLOWING, SENTENCE = 1.5, 1.5
 _UNSPACED = regex.compile(f"[{ALONE}]{{2}}")
 _QUOTES = "\"'`´„‚「」『』"
 _JOINING = ("'", "’", "־")  # the apostrophe of elision, and Hebrew's hyphen
-_FULL_STOPS = "。｡।॥።։۔"
 _ENDS, _ELLIPSIS = frozenset(ENDS), "..."
 
 
@@ -210,7 +209,7 @@ def _sign(character: str) -> str:
         return '"'
     if category == "Pd":
         return "-"
-    return "." if character in _FULL_STOPS else unicodedata.normalize("NFKC", character)
+    return "." if character in FULL_STOPS else unicodedata.normalize("NFKC", character)
 
 
 class _Attention:

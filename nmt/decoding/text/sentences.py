@@ -19,6 +19,7 @@ from nmt.text_form import DIRECTIONS, HAN_OR_KANA
 INSTALL = "pip install 'nmt-toolkit[text]'"
 _OUTSIDE_WORDS = tuple("。！？．｡؟۔।॥།။።፧։")
 ENDS = "".join((".!?…", *_OUTSIDE_WORDS))  # marks at the end of a sentence; the first also in words: Python.Org
+FULL_STOPS = ".。｡।॥።։۔"
 _SPACE = re.compile(rf"[^\S\n ]|(?<![{DIRECTIONS}])[{DIRECTIONS}]+(?=\s)")
 _BLANK_LINES = re.compile(r"\n[^\S\n]+(?=\n)")
 LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
