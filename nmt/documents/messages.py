@@ -26,12 +26,15 @@ from nmt.errors import UserError
 
 logging.getLogger("translate").setLevel(logging.CRITICAL)  # it guesses at encodings
 
-_TAG = r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?/?>"
+_TAG = r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*?)?/?>"
+_ESCAPED = _TAG.replace("<(", "&lt;(").replace("/?>", "/?&gt;")  # of HTML in XML
 _NATIVE = r"<(?:ph|bpt|ept|it|ut)\b[^<>]*[^/<>]>[^<>]*</[a-z]+>"  # what stands for code of the converted format
 _AS_WRITTEN = Notation(tags_by(re.compile(_TAG)))
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # which XML does not have
 _XML = Notation(
-    tags_by(re.compile(rf"{_NATIVE}|{_TAG}")), unescape, lambda text: escape(_CONTROL.sub("", text), quote=False)
+    tags_by(regex.compile(rf"{_NATIVE}|(?|{_TAG}|{_ESCAPED})")),
+    unescape,
+    lambda text: escape(_CONTROL.sub("", text), quote=False),
 )
 _PLACEHOLDER = re.compile(r"%\(\w+\)|%\d*\$?[a-zA-Z]|\{\w*\}")
 _BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension

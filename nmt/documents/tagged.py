@@ -10,6 +10,8 @@ from itertools import accumulate
 from typing import NamedTuple
 from unicodedata import normalize
 
+import regex
+
 from nmt.data.words import CLOSING, are_apart
 from nmt.decoding.text.marks import ROOT, Mark, written
 from nmt.documents.cutting import Cut, columns, in_rows
@@ -97,14 +99,14 @@ def written_parts(parts: Iterable[Part], cuts: Iterator[Cut], notation: Notation
     return "".join(part if isinstance(part, str) else part.written(next(cuts), notation) for part in parts)
 
 
-def tags_by(tag: re.Pattern[str]) -> Callable[[str], list[Token]]:
+def tags_by(tag: "re.Pattern[str] | regex.Pattern[str]") -> Callable[[str], list[Token]]:
     """Tags that a pattern finds; its groups are the slash of an end tag, and the name, of which others have none."""
 
     def tokens(source: str) -> list[Token]:
         found = []
         for match in tag.finditer(source):
             name = BREAK if match[0].startswith("\\") else (match[2] or "").lower()
-            is_alone = name in ("", BREAK) or match[0].endswith("/>")
+            is_alone = name in ("", BREAK) or match[0].endswith(("/>", "/&gt;"))
             kind = OTHER if is_alone else END if match[1] else START
             found.append(Token(kind, match.start(), match.end(), name))
         return with_texts(found, source)

@@ -108,6 +108,9 @@ def xliff(source: str, attributes: str = "", target: str = "") -> str:
     [
         ('a <g id="1">b c</g> d', "a b c d", 'D <g id="1">C B</g> A'),
         ("1 &lt; a &amp; b", "1 < a & b", "B &amp; A &lt; 1"),
+        ("a &lt;b&gt;b&lt;/b&gt;&lt;br/&gt;c", "a b c", "&lt;br/&gt;C &lt;b&gt;B&lt;/b&gt; A"),  # HTML as text
+        ('a &lt;a x="y"&gt;b&lt;/a&gt; c &lt;d', "a b c <d", '&lt;D C &lt;a x="y"&gt;B&lt;/a&gt; A'),
+        ('a <x id="1" equiv-text="&lt;b&gt;"/> b', "a b", '<x id="1" equiv-text="&lt;b&gt;"/> B A'),
         ('a <ph id="1">&lt;br/&gt;</ph><my:x n="1"/> b', "a b", '<ph id="1">&lt;br/&gt;</ph><my:x n="1"/> B A'),
     ],
 )
