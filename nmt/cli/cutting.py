@@ -4,8 +4,6 @@
 """
 
 import argparse
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,10 @@ from nmt.cli.alignment_outputs import FILES
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parser import option_name
 from nmt.data.corpus import digests
-from nmt.decoding.chunks import MOST_SHARDS, Facts, Shard, folders_of
-from nmt.errors import UserError, refuse
+from nmt.decoding.chunks import Facts, folders_of
+from nmt.errors import refuse
 
 MAIN = "output"  # the kind of a chunk's file that has the translations; the others are FILES
-OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than rounding does
 UNIMPORTANT = {MAIN, "resume", "shard", "merge", "device", "batch_tokens", "batch_sentences"}
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
@@ -105,19 +102,7 @@ def files_read(options: Options) -> list[tuple[str, Path]]:
     """The files to read, with their options, except the models."""
     read = [("--input", Path(options["input"]))]
     for name, value in options.items():
-        if name not in (*OUTPUTS, "model"):
+        if name not in ("model", "plot_alignments"):
             several = value if isinstance(value, list) else [value]
             read += [(option_name(name), path) for path in several if isinstance(path, Path)]
     return read
-
-
-def read_shard(text: str | None) -> Shard | None:
-    """Which shard to translate; None: all of the text. Raises UserError."""
-    if text is None:
-        return None
-    match = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
-    number, of = map(int, match.groups()) if match else (0, 0)
-    if 1 <= number <= of <= MOST_SHARDS:
-        return Shard(number, of)
-    allowed = f"allowed: I/N, such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted from 1"
-    raise UserError(f"--shard {shlex.quote(text)}: {allowed}")

@@ -4,7 +4,9 @@ Here are its options; `translation_request` reads them, and `translation` does w
 """
 
 import argparse
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.cli.options import (
     add_alignment_options,
@@ -18,6 +20,9 @@ from nmt.cli.options import (
 )
 from nmt.cli.outputs import STANDARD
 from nmt.cli.parser import Parser, command
+
+if TYPE_CHECKING:
+    from nmt.decoding.chunks import Shard
 
 PROGRAM = "nmt-translate"
 
@@ -144,6 +149,7 @@ def parser() -> Parser:
     )
     long.add_argument(
         "--shard",
+        type=_shard,
         metavar="I/N",
         help="translate every N-th chunk of the input from the I-th on, counted from 1, without knowing of the others, "
         "and keep them in a folder beside OUTPUT, which all shards share or which is then copied together",
@@ -157,6 +163,18 @@ def parser() -> Parser:
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
     return made
+
+
+def _shard(text: str) -> "Shard":
+    """The shard that is given as I/N."""
+    from nmt.decoding.chunks import MOST_SHARDS, Shard
+
+    match = re.fullmatch("([0-9]{1,6})/([0-9]{1,6})", text)
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if 1 <= number <= of <= MOST_SHARDS:
+        return Shard(number, of)
+    shards = f"such as 1/8 to 8/8, N at most {MOST_SHARDS:,}; shards are counted from 1"
+    raise argparse.ArgumentTypeError(f"allowed: I/N, {shards}")
 
 
 @command(PROGRAM, parser, several=True)

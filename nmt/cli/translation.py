@@ -7,14 +7,14 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
+from nmt.cli.alignment_outputs import FILES
 from nmt.cli.common import watched
 from nmt.cli.cutting import MAIN, facts_of, read_merge
 from nmt.cli.outputs import opened_for_writing, write_text
@@ -28,7 +28,7 @@ from nmt.decoding.text.protect import is_blank
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document, written
 from nmt.documents.formats import declared_as_utf8
-from nmt.errors import InputWarning, UserError, counted
+from nmt.errors import InputWarning, counted
 from nmt.ops.memory import enough_memory
 from nmt.processes import Processes
 from nmt.text_form import TextForm
@@ -148,7 +148,7 @@ def _job(request: Request, translator: Translator) -> Job:
     chunks = Chunks(
         request.command.output, Description(facts, list(request.files), sizes or [0])
     )  # an empty text has one, too
-    return Job(chunks, request.files, states, request.shard)
+    return Job(chunks, request.files, states, request.command.shard)
 
 
 @enough_memory(MEMORY)
@@ -168,13 +168,11 @@ class _NumberedLines:
         self._next = 0
 
     def lines(self, first: int, count: int) -> list[str]:
-        """`count` lines starting with line `first`, counted from 0. Raises UserError if the file has become shorter."""
+        """`count` lines starting with line `first`, counted from 0; fewer if the file has become shorter."""
         if first < self._next:
             self._lines, self._next = read_lines(self._path), 0
         lines = list(islice(self._lines, first - self._next, first - self._next + count))
         self._next = first + count
-        if len(lines) < count:
-            raise UserError(f"{self._path}: has become shorter since the translation began")
         return lines
 
 
@@ -188,9 +186,8 @@ def _write(
 ) -> None:
     """Write translations, starting with that of line `first`, to `files`; `advance` is called after each."""
     n_best = request.options.n_best
-    outputs = AlignmentOutputs(
-        **{kind: files.get(kind) for kind in FILES}, plot_alignments=request.alignments.plot_alignments
-    )
+    names: dict[str, Any] = {kind: files.get(kind) for kind in FILES}
+    outputs = replace(request.alignments, **names)
     with opened_for_writing(files[MAIN]) as file, outputs.opened(first=first) as write_alignments:
         for index, hypotheses in enumerate(translations, first):
             file.write(_written(index, hypotheses, n_best=n_best, scores=request.command.scores).encode("utf-8"))

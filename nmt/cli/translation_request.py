@@ -14,14 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.cutting import MAIN, files_read, is_cut, read_shard
+from nmt.cli.cutting import MAIN, files_read, is_cut
 from nmt.cli.models import Models, languages_of, read_models
 from nmt.cli.options import line_count, missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import read_lines
-from nmt.decoding.chunks import Shard
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
 from nmt.documents.formats import FORMATS, OTHERS, extension, format_by_extension, likely_format
@@ -44,7 +43,6 @@ class Request:
     lines: int | None  # of the source, if they can be counted
     alignments: AlignmentOutputs
     is_cut: bool  # into chunks
-    shard: Shard | None  # None: all chunks
     command: argparse.Namespace  # what else it was given
 
     @property
@@ -75,9 +73,7 @@ def read_request(options: argparse.Namespace, problems: list[str], processes: Pr
     lines = None if is_whole else _counted_lines(options, source, problems)
     if is_whole and source is not None and (missing_file := nothing_at(source)):
         problems.append(missing_file)
-    in_chunks, shard = is_cut(vars(options), problems, processes=processes.size), None
-    with collected(problems):
-        shard = read_shard(options.shard)
+    in_chunks = is_cut(vars(options), problems, processes=processes.size)
     refuse(problems)
     first_lines = islice(read_lines(source), _FIRST_LINES) if source is not None and lines else ()
     if options.format is None and (likely := likely_format(first_lines)) != "text":  # which may not be meant
@@ -93,7 +89,6 @@ def read_request(options: argparse.Namespace, problems: list[str], processes: Pr
         lines=lines,
         alignments=alignments,
         is_cut=in_chunks,
-        shard=shard,
         command=options,
     )
 
