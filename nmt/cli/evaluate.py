@@ -144,10 +144,8 @@ def _check_files(
     names = ("source", "dictionary", "training_text")
     read += [*((option_name(name), getattr(options, name)) for name in names)]
     read += [("--reference", path) for path in references]
-    outputs = {
-        "standard output": STANDARD,
-        **{f"--{name}": getattr(options, name) for name in ("output", "json", "report")},
-    }
+    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
+    outputs["--report"] = options.report
     check_outputs(outputs, problems, others=read)
     with collected(problems):
         if line_count(options.training_text) == 0:  # of a pipe mistakes are met later

@@ -76,14 +76,13 @@ def translate_document(
     *,
     format: str = "text",  # noqa: A002
     options: TranslationOptions | None = None,
-    name: str = "the document",
 ) -> str:
     """The document `text` in another language, with its markup.
 
     Where tags belong is told by the attention of the model; without attention they go where they stood in proportion.
     Raises UserError like `read_document` and `Translator.translate`.
     """
-    document = read_document(text, format=format, name=name)
+    document = read_document(text, format=format)
     options = document_options(document, options or TranslationOptions(), translator)
     translations = [best for best, *_ in translator.translate(document.lines, options, first=None)]
     return written(document, translations, translator.languages)
