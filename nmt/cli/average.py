@@ -27,10 +27,11 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--model",
-        action="append",
+        action="extend",
+        nargs="+",
         type=Path,
         metavar="PATH",
-        help="a model file, or a run folder (its best model); required, at least twice",
+        help="a model file, or a run folder (its best model); required, at least two of them",
     )
     made.add_argument(
         "--weights",
@@ -55,7 +56,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
 
     problems += missing(
         {
-            "--model PATH": (options.model, "a model file, or the folder of a run; at least twice"),
+            "--model PATH": (options.model, "a model file, or the folder of a run; at least two of them"),
             "--output FILE": (options.output, "where the average goes"),
         }
     )

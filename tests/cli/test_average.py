@@ -55,6 +55,14 @@ def test_every_weight_is_averaged(
     )
 
 
+def test_models_stand_after_one_option_as_a_shell_writes_them(tmp_path: Path, models: list[Path]) -> None:
+    """As in --model runs/mine/checkpoints/*."""
+    assert average.main(["--model", *map(str, models), "--output", str(tmp_path / "both")]) == 0
+    assert run(models, tmp_path / "same") == 0
+    both, same = (load_model(tmp_path / name).weights for name in ("both", "same"))
+    assert all(torch.equal(both[name], same[name]) for name in same)
+
+
 def test_what_any_has_learned(tmp_path: Path, models: list[Path]) -> None:
     """An average and an ensemble are shown what any of the models has learned of what is no words."""
     having = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
