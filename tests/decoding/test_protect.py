@@ -83,7 +83,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("mailto:ann or www.example", ["mailto:ann", "www.example"]),
         ("mail (ann@example.org), @ann, #tag: /usr/bin/python", ["(ann@example.org), @ann, #tag: /usr/bin/python"]),
         ("press <i class='x'>★</i> and", ["<i class='x'>★</i>"]),
-        ("the {product}-file of {a}.{b}", ["{product}-file", "{a}.{b}"]),
+        ("the {product}-file of {a}.{b} $x^2", ["{product}-file", "{a}.{b} $x^2"]),
         ("a 👩‍👩‍👧‍👦 and 🇩🇪 ❤️ x", ["👩‍👩‍👧‍👦", "🇩🇪 ❤️"]),
         ("either/or 1/2, I'm &amp; he's; a @-@ b & c < d > e 3 < 4", []),  # also as Moses writes it
         ("100% so, 50%de, a 20 %d, %discount", ["%d"]),

@@ -49,7 +49,7 @@ _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
 _BRACKET = r"\p{Ps}\p{Pe}\p{Pi}\p{Pf}\""  # one may be half of a pair
 # From the last character of one
 _JOINED = regex.compile(rf"[^{ENDS}][^\p{{L}}\p{{N}}{ENDS}{_BRACKET}]*|.[^\p{{L}}\p{{N}}\s{_BRACKET}]*")
-_JOINTS = "-/+=&#.:@~\\"
+_JOINTS = "-/+=&#.:@~^\\"
 
 
 def is_blank(text: str) -> bool:
