@@ -2,7 +2,8 @@
 
 A translation has it as it is (see `nmt.decoding.text.protect`), unless the text that a model was trained on shows
 otherwise: a tag for the language to be written, such as <es>, or for the case and the number of an inflected form
-stands in the source alone. What the training text translates, the model is shown.
+stands in the source alone. What the training text translates, the model is shown; and so is what it nearly always
+carries over, such as the %s of messages, around which the model has learned to write sentences.
 
 It knows lines of text, and nothing of models.
 """
@@ -51,11 +52,14 @@ _SIGNS = rf"{{%$<@#/\\\u20e3{_EMOJI}"  # each match has one of these, or is a nu
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
 
 ENOUGH = 5  # lines that have something, to learn what becomes of it
+SHARE_CARRIED = 0.9  # of the lines that have something, and from which on the model has learned to write it, too
 SHARE_WITHOUT_LETTERS = 0.01  # of the lines; a table in a text does not teach a model to write numbers
 MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
+Learned = dict[str, bool]
+"""What a model has learned of what is no words: whether translations have it as it is, or it is translated."""
 
 
 class Sets:
@@ -97,17 +101,23 @@ class Carried:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
 
-    def learned(self) -> list[str]:
-        """What stands in ENOUGH lines or more, and in less than half of their translations."""
+    def learned(self) -> Learned:
+        """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED."""
         least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
-        return sorted(
-            text
-            for text, (lines, carried) in self.counts.items()
-            if lines >= least.get(text, ENOUGH) and 2 * carried < lines
-        )
+        learned: Learned = {}
+        for text, (lines, carried) in sorted(self.counts.items()):
+            begins_a_list = all(match[0] != text for match in self._sets.matches(text))  # and is nothing else
+            is_carried = carried >= SHARE_CARRIED * lines and not begins_a_list
+            if lines >= least.get(text, ENOUGH) and (is_carried or 2 * carried < lines):
+                learned[text] = is_carried
+        return learned
 
 
-def learned_by(*trainings: Mapping[str, Any]) -> list[str]:
+def learned_by(*trainings: Mapping[str, Any]) -> Learned:
     """What models have learned of what is no words, by what their files say of their training, if they do."""
-    every = [learned for training in trainings if isinstance(learned := training.get(LEARNED), list)]
-    return sorted({text for learned in every for text in learned if isinstance(text, str)})
+    learned: Learned = {}
+    for training in trainings:
+        said = training.get(LEARNED)
+        for text, is_carried in said.items() if isinstance(said, dict) else ():
+            learned[text] = bool(is_carried) and learned.get(text, True)
+    return dict(sorted(learned.items()))

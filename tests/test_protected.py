@@ -23,7 +23,7 @@ def test_what_the_training_text_translates_is_learned() -> None:
         ("see www.example.org", "siehe www.example.org", ENOUGH),  # half of them as it is
         ("see www.example.org", "siehe dort", ENOUGH),
     )
-    assert counts.learned() == ["<es>", "www.example.com", "{PRS/FUT}"]
+    assert counts.learned() == {"<es>": False, "www.example.com": False, "{PRS/FUT}": False, "{name}": True}
 
 
 def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
@@ -35,14 +35,14 @@ def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
         ("---", "---", ENOUGH - 1),
         *((f"{number}", "some words", 1) for number in range(ENOUGH)),
     )
-    assert counts.learned() == [WITHOUT_LETTERS, "- 4.", "3."]
+    assert counts.learned() == {WITHOUT_LETTERS: False, "- 4.": False, "3.": False}
     for _ in range(200 * ENOUGH):
         counts.add("a dog", "ein Hund")
-    assert counts.learned() == ["- 4.", "3."]
+    assert counts.learned() == {"- 4.": False, "3.": False}
 
 
 def test_a_line_counts_once() -> None:
-    assert carried(("<es> <es> a", "b", ENOUGH - 1)).learned() == []
+    assert carried(("<es> <es> a", "b", ENOUGH - 1)).learned() == {}
 
 
 def test_the_rarest_are_forgotten_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,10 +51,27 @@ def test_the_rarest_are_forgotten_where_there_are_many(monkeypatch: pytest.Monke
     for number in range(100):
         counts.add(f"<es> {{{number}}} {{{number}x}} a", "b")
     assert len(counts.counts) <= 3
-    assert counts.learned() == ["<es>"]
+    assert counts.learned() == {"<es>": False}
 
 
 def test_a_model_that_does_not_say_has_learned_nothing() -> None:
-    assert learned_by({LEARNED: ["<es>"]}) == ["<es>"]
-    for other in ({}, {LEARNED: None}, {LEARNED: "<es>"}, {LEARNED: [3]}):
-        assert learned_by(other) == []
+    assert learned_by({LEARNED: {"<es>": False}}) == {"<es>": False}
+    for other in ({}, {LEARNED: None}, {LEARNED: "<es>"}, {LEARNED: ["<es>"]}):
+        assert learned_by(other) == {}
+
+
+def test_what_nearly_every_translation_has_is_learned_too() -> None:
+    counts = carried(
+        ("cannot open %s", "kann %s nicht öffnen", 9),
+        ("cannot open %s", "kann nichts öffnen", 1),
+        ("file %d", "Datei %d", 8),
+        ("file %d", "Datei", 2),  # this one the model is not shown
+        ("- a dog", "- ein Hund", 10),  # as a list begins, which stays as it is
+    )
+    assert counts.learned() == {"%s": True}
+
+
+def test_what_one_model_translates_is_not_carried_over_by_several() -> None:
+    models = {LEARNED: {"%s": True, "<b>": True}}, {LEARNED: {"<b>": False, "%d": True}}
+    for trainings in (models, models[::-1]):
+        assert learned_by(*trainings) == {"%d": True, "%s": True, "<b>": False}

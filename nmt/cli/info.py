@@ -40,6 +40,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     path = model_path(options.model)
     model = load_model(path, export=True)
     data, network, form = model.config.data, model.config.model, source_form(model.training)
+    learned = learned_by(model.training)
     about = {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -56,7 +57,9 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         "decoder": network.decoder.type,
         "attention": f"{network.attention.score}, {network.attention.scope}",
         "training_pairs": None if form is None else form.counts["lines"],
-        "learned": learned_by(model.training),  # what is shown to it, although `decoding.protect` names it
+        # What is shown to it, although `decoding.protect` names it, and is translated, or carried over
+        "learned": [text for text, is_carried in learned.items() if not is_carried],
+        "carried": [text for text, is_carried in learned.items() if is_carried],
         **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
     }
     if options.input is not None:

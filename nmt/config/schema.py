@@ -864,8 +864,8 @@ class DecodingConfig(Section):
         "symbols",
     ]
     """What the model is not shown, and what stands in the translation as it is: of placeholders, addresses, symbols,
-    and numbers those named here, and what regular expressions match; also what the vocabulary lacks. What the training
-    text translates is shown, and lines in capitals as sentences. [] shows the model lines as they are."""
+    and numbers those named here, and what regular expressions match; also what the vocabulary lacks. What the model has
+    learned in training is shown, and lines in capitals as sentences. [] shows the model lines as they are."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
     """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al.; 0: off."""
 

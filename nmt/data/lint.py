@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.errors import counted, refuse
-from nmt.protected import Carried
+from nmt.protected import Carried, Learned
 from nmt.text_form import TextForm
 
 REPEATED, KNOWN, IDENTICAL = 0.2, 0.01, 0.2  # shares of the pairs from which there is a warning
@@ -49,7 +49,7 @@ class Read(NamedTuple):
         return f"{self.paths[0]} and {self.paths[1]}"
 
 
-def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[Forms], list[str]]:
+def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[Forms], Learned]:
     """Read every pair of all corpora, of which the first `train` are trained on, and return a message for each fault,
     the forms of both sides of each corpus, and what a model learns of what is no words (see `nmt.protected`).
 

@@ -29,9 +29,10 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError, collected, counted, first_of, refuse, visible
 from nmt.files import new_digest
 from nmt.pharaoh import links_of_line, pharaoh
+from nmt.protected import Learned
 from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 11  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 12  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _LACKING_LINES, _LACKING, _MOST_LACKING = 0.02, 0.05, 0.5  # of lines with unknown characters; of unknown pieces
@@ -45,7 +46,7 @@ class Prepared(NamedTuple):
     valid: PairedIds
     watched: Mapping[str, PairedIds] = {}  # the further validation corpora, by their names
     forms: Sequence[TextForm] = ()  # of both sides of the training text
-    learned: Sequence[str] = ()  # what the training text translates of what is no words, see `nmt.protected`
+    learned: Mapping[str, bool] = {}  # what a model learns of what is no words, see `nmt.protected`
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -140,7 +141,7 @@ def _is_visible(text: str) -> bool:
     return any(character.isprintable() and not character.isspace() for character in text)
 
 
-def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus], list[str]]:
+def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus], Learned]:
     """The corpora to train on, those to validate with, and what a model learns of what is no words; with warnings about
     their faults.
 

@@ -98,7 +98,7 @@ class Translator:
         languages: Languages | None = None,
         longest_trained: int | None = None,
         source_form: TextForm | None = None,
-        learned: Iterable[str] = (),
+        learned: Mapping[str, bool] | None = None,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
@@ -109,7 +109,7 @@ class Translator:
 
         `longest_trained`: the pieces of the longest source line that the models were trained on, and `source_form`: the
         form of the source text, if they are known; they change no translation. `learned`: what `decoding.protect` names
-        and the models are shown all the same, as their training text translates it (see `nmt.protected`).
+        and the models are shown all the same (see `nmt.protected`).
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
@@ -126,7 +126,7 @@ class Translator:
         self.languages = languages or Languages()
         self.longest_trained = longest_trained
         self.source_form = source_form
-        self.learned = learned
+        self.learned = learned or {}
         self._told: set[str] = set()  # warnings that were given
         self._files: _Files | None = None
 
@@ -322,6 +322,7 @@ class Translator:
             vocabularies=self.vocabularies,
             decoding=decoding,
             options=options,
+            sight=self._sight(options),
             forbidden=forbidden,
         )
         counted = doubts or Doubts()
@@ -379,13 +380,7 @@ class Translator:
             longest_segment=self.longest_segment,
             languages=self.languages,
             options=options,
-            sight=Sight(
-                self.vocabularies.source,
-                _protection(tuple(decoding.protect)),
-                options.glossary,
-                keeps_unknown=options.replace_unknown is None,
-                learned=self.learned,
-            ),
+            sight=self._sight(options),
             doubts=doubts or Doubts(),
             longest_trained=self.longest_trained,
             forbidden=self._forbidden(options),
@@ -394,6 +389,15 @@ class Translator:
         beside = {"prefixes": prefixes, "constraints": constraints}
         together = chunks_with(lines, beside, characters=_characters(decoding), waiting=waiting)
         return reader.of_chunks(together, first or 0)
+
+    def _sight(self, options: TranslationOptions) -> Sight:
+        return Sight(
+            self.vocabularies.source,
+            _protection(tuple(options.decoding(self.decoding).protect)),
+            options.glossary,
+            keeps_unknown=options.replace_unknown is None,
+            learned=self.learned,
+        )
 
     def together(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[int]:
         """How many of the lines are translated together, then how many of the next, and so on.

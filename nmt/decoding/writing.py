@@ -38,7 +38,7 @@ from nmt.decoding.text.alignment import (
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
 from nmt.decoding.text.marks import Mark, moved, pieces
-from nmt.decoding.text.protect import Seen, is_blank, joined_spans
+from nmt.decoding.text.protect import Seen, Sight, is_blank, is_shown, joined_spans, with_brackets
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
@@ -100,6 +100,7 @@ class Writer:
     vocabularies: Vocabularies
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
+    sight: Sight
     forbidden: Forbidden | None = None
 
     def translations(
@@ -187,12 +188,12 @@ class Writer:
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
         given = as_given(spelled, segment.prefix, target)
         text = _shown(given, seen)
-        if weights is None and not (seen.marks or self.options.word_scores):
+        if weights is None and not (seen.marks or self.options.word_scores or self.sight.carried_spans(text)):
             return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
         of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
         spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
-        marks = _to_place(segment, text)
+        marks = self._to_place(segment, text)
         required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
         if seen.marks and weights is not None:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)
@@ -240,6 +241,41 @@ class Writer:
             places += [match.span() for match in re.finditer(re.escape(decode(phrase.tokens)), text)]
         return joined_spans(places)
 
+    def _to_place(self, segment: Segment, text: str) -> list[Mark]:
+        """The marks that the text of a segment does not have yet.
+
+        It has what the user requires of it, perhaps terms as the glossary has them, and what the model was shown; of
+        that, what it has more often than its source is left out.
+        """
+        seen = segment.seen
+        required = "\n".join([segment.prefix.text, *(phrase.text for phrase in segment.phrases)])
+        had = Counter[str]()  # what of it stands for a mark
+        terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark))
+        there = {term for term, count in terms.items() if count_words(term, text) >= count}
+        carried = self.sight.carried_spans(text)
+        written = Counter(text[slice(*span)] for span in carried)
+        marks: list[Mark] = []
+        for mark in seen.marks:
+            content, _ = mark.tags
+            if is_shown(mark):
+                is_there = written[content] > 0
+                written[content] -= is_there
+                mark = mark._replace(stop=mark.start, instead=None)
+            elif mark.instead is None:
+                is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
+                had[content] += is_there
+            else:
+                is_there = mark.instead in there
+                mark = mark._replace(instead=seen.cased(mark.instead))
+            if not is_there:
+                marks.append(mark)
+        for start, stop in reversed(carried):
+            content = text[start:stop]
+            if written[content] > 0 and content not in required and not any(content in term for term in terms):
+                written[content] -= 1
+                marks.append(Mark(0, 0, instead="", replaces=with_brackets(text, start, stop)))
+        return marks
+
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line with segments: the best, second best … hypotheses, each joined to one.
 
@@ -276,30 +312,6 @@ class Writer:
         if not alignments:
             return translation
         return _aligned(translation, in_words_of(joined(alignments), text, self.options.end_links), joined(finer))
-
-
-def _to_place(segment: Segment, text: str) -> list[Mark]:
-    """The marks that the text of a segment does not have yet.
-
-    It has what the user requires of it, and perhaps terms as the glossary has them.
-    """
-    seen = segment.seen
-    required = "\n".join([segment.prefix.text, *(phrase.text for phrase in segment.phrases)])
-    had = Counter[str]()  # what of it stands for a mark
-    terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None)
-    there = {term for term, count in terms.items() if count_words(term, text) >= count}
-    marks: list[Mark] = []
-    for mark in seen.marks:
-        if mark.instead is None:
-            content, _ = mark.tags
-            is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
-            had[content] += is_there
-        else:
-            is_there = mark.instead in there
-            mark = mark._replace(instead=seen.cased(mark.instead))
-        if not is_there:
-            marks.append(mark)
-    return marks
 
 
 def _shown(text: str, seen: Seen) -> str:

@@ -238,7 +238,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
         before = request.origin.model.training
         if (form := source_form(before)) is not None:
             _warn(log, [*disagreements(prepared.forms[0], form).values()])
-        prepared = prepared._replace(learned=sorted({*prepared.learned, *learned_by(before)}))
+        prepared = prepared._replace(learned=learned_by(before, {LEARNED: prepared.learned}))
     for line in mixture(request.config.data.train, prepared.train.sizes, prepared.train.weights):
         log(line)
     return prepared
@@ -280,7 +280,7 @@ def _write_model(
     """`longest`: pieces of the longest source that the model has been trained on, also before this run."""
     source, target = prepared.vocabularies
     forms = [form.counts for form in prepared.forms]
-    corpus = {LONGEST_SOURCE: longest, FORMS: forms, LEARNED: list(prepared.learned)}
+    corpus = {LONGEST_SOURCE: longest, FORMS: forms, LEARNED: prepared.learned}
     sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 

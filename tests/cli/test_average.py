@@ -66,13 +66,14 @@ def test_models_stand_after_one_option_as_a_shell_writes_them(tmp_path: Path, mo
 def test_what_any_has_learned(tmp_path: Path, models: list[Path]) -> None:
     """An average and an ensemble are shown what any of the models has learned of what is no words."""
     having = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
-    known = ["<es>", "<de>"], ["<fr>", "<de>"]
+    known = {"<es>": False, "<de>": False, "%s": True}, {"<fr>": False, "<de>": True}
+    both = {"%s": True, "<de>": False, "<es>": False, "<fr>": False}
     for path, model, learned in zip(having, map(load_model, models), known, strict=True):
         save_model(path, model._replace(training={**model.training, LEARNED: learned}))
     assert run(having, tmp_path / "both") == 0
-    assert load_model(tmp_path / "both").training[LEARNED] == ["<de>", "<es>", "<fr>"]
+    assert load_model(tmp_path / "both").training[LEARNED] == both
     for paths in (tmp_path / "both", having):
-        assert Translator.load(paths).learned == ["<de>", "<es>", "<fr>"]
+        assert Translator.load(paths).learned == both
 
 
 def test_models_that_began_apart(tmp_path: Path, models: list[Path], capsys: Capture) -> None:

@@ -78,7 +78,7 @@ def test_a_tag_in_the_text_itself_is_learned_and_shown(
     assert all(line.startswith("<de> ") for line in shown)
     short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
     assert train(short, tmp_path / "tuned", "training.max_updates=1", "--init-from", tmp_path / "run") == 0
-    assert load_model(tmp_path / "tuned").training[LEARNED] == ["<de>"]
+    assert load_model(tmp_path / "tuned").training[LEARNED] == {"<de>": False}
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_what_the_training_text_translates_is_found_again(folder: Path) -> None:
         (folder / name).write_text("".join(f"{source}{line}\n" for line in 3 * lines), encoding="utf-8")
     for name in ("train.de", "valid.de"):
         (folder / name).write_text(3 * (folder / name).read_text(encoding="utf-8"), encoding="utf-8")
-    assert run(folder).learned == run(folder).learned == ["<es>"]
+    assert run(folder).learned == run(folder).learned == {"<es>": False}
 
 
 def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import PROTECTED, DecodingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.protect import Protection, Sight, joined_spans, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
@@ -40,7 +41,7 @@ def test_a_symbol_of_the_vocabulary_is_shown(tmp_path: Path) -> None:
 
 def test_what_the_training_text_translates_is_shown(translator: Translator) -> None:
     line = "<es> dog {x} tense={PRS/FUT} <de>"
-    sight = Sight(translator.vocabularies.source, Protection(SETS), learned=["<es>", "{PRS/FUT}"])
+    sight = Sight(translator.vocabularies.source, Protection(SETS), learned={"<es>": False, "{PRS/FUT}": False})
     assert [line[slice(*mark.place)] for mark in sight.found(line)] == ["{x}", "<de>"]
 
 
@@ -60,7 +61,7 @@ def test_what_the_training_text_translates_is_shown(translator: Translator) -> N
 def test_so_are_numbers_of_lists_and_lines_without_letters(
     translator: Translator, line: str, learned: list[str], shown: str
 ) -> None:
-    sight = Sight(translator.vocabularies.source, Protection(SETS[:3]), learned=learned)
+    sight = Sight(translator.vocabularies.source, Protection(SETS[:3]), learned=dict.fromkeys(learned, False))
     assert sight.seen(line, 0, len(line), sight.found(line)).text == shown
 
 
@@ -113,7 +114,7 @@ def test_what_stands_alone_is_kept_also_where_lines_without_letters_are_learned(
     translator: Translator, line: str
 ) -> None:
     pytest.importorskip("sentencex", reason="cuts lines into sentences: pip install 'nmt-toolkit[text]'")
-    knowing = Translator(translator.scorer, translator.vocabularies, learned=[WITHOUT_LETTERS])
+    knowing = Translator(translator.scorer, translator.vocabularies, learned={WITHOUT_LETTERS: False})
     [[best]] = knowing.translate([line], split_sentences="en")
     text = best.text
     assert all(kept in text for kept in ("{x}", "%s") if kept in line)
@@ -509,3 +510,76 @@ def test_a_long_line_is_cut_and_keeps_all(translator: Translator) -> None:
     (text,) = texts(short, line)
     found = [word for word in text.split() if word.startswith("{x")]
     assert sorted(found) == sorted(f"{{x{number}}}" for number in range(20))
+
+
+CARRIED = {"%s": True, "%d": True}
+MESSAGE, MELDUNG = ["cannot", "open", "%s", "now"], ["kann", "%s", "nicht", "öffnen"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "links", "line", "shown", "expected"),
+    [
+        # The model writes it where it has learned to
+        (MESSAGE, MELDUNG, [(0, 0), (2, 1), (1, 2), (3, 3)], "cannot open %s now", MESSAGE, "kann %s nicht öffnen"),
+        # It loses one, which stands where the words around it are translated
+        (MESSAGE, ["kann", "nicht", "jetzt"], [(0, 0), (1, 1), (3, 2)], "cannot open %s now", MESSAGE,
+         "kann nicht %s jetzt"),
+        # It writes one that the line does not have, with its quotes
+        (["we", "cannot", "open"], ["kann", "„%s“", "nicht"], [(0, 0), (1, 1), (2, 2)], "we cannot open",
+         ["we", "cannot", "open"], "kann nicht"),
+        (["we", "cannot", "open"], ["%s", "nicht", "öffnen"], [(0, 0), (1, 1), (2, 2)], "we cannot open",
+         ["we", "cannot", "open"], "nicht öffnen"),
+        # Or another one, or the same twice
+        (MESSAGE, ["kann", "%d", "nicht"], [(0, 0), (2, 1), (1, 2)], "cannot open %s now", MESSAGE, "kann %s nicht"),
+        (MESSAGE, ["kann", "%s", "nicht", "(%s)"], [(0, 0), (2, 1), (1, 2), (3, 3)], "cannot open %s now", MESSAGE,
+         "kann %s nicht"),
+    ],
+)  # fmt: skip
+def test_what_the_training_text_carries_over_is_shown_and_there_as_often(
+    tmp_path: Path,
+    source: list[str],
+    target: list[str],
+    links: list[tuple[int, int]],
+    line: str,
+    shown: list[str],
+    expected: str,
+) -> None:
+    save_known_model(path := tmp_path / "model.safetensors", source, target, links)
+    translator = Translator.load(path)
+    translator.learned = CARRIED
+    options = TranslationOptions(alignments=True, word_scores=True)
+    [(_, [[segment]])] = translator.read([line], options)
+    assert segment.seen.text.split() == shown
+    [[best]] = translator.translate([line], options)
+    assert best.text == expected
+    assert best.word_scores is not None
+    assert best.word_scores.words == expected.split()
+    assert best.soft_alignment is not None
+    assert best.soft_alignment.target_words == expected.split()
+    if "%s" in expected:
+        assert best.alignment is not None
+        assert (2, expected.split().index("%s")) in best.alignment
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("a dog %s", "a dog %s"),
+        ("a dog %s %lld", "a dog %s"),  # only what is carried over
+        ("a dog (%s)", "a dog (%s)"),
+        ("%s: %d", ""),  # nothing to translate
+        ("A GREEN DOG %s", "a green dog"),  # capitals, in which it would not stay as it is
+        ("a dog http://a.org/%s", "a dog"),  # what is kept has it in it
+    ],
+)
+def test_it_is_shown_beside_words(translator: Translator, line: str, shown: str) -> None:
+    sight = Sight(translator.vocabularies.source, Protection(SETS), learned=CARRIED)
+    assert sight.seen(line, 0, len(line), sight.found(line)).text == shown
+
+
+def test_a_term_and_an_own_pattern_come_before_it(translator: Translator) -> None:
+    glossary = Glossary({"dog %s": "Hund %s"})
+    line = "a dog %s ART-%d"
+    sight = Sight(translator.vocabularies.source, Protection(["placeholders", r"ART-%d"]), glossary, learned=CARRIED)
+    marks = sight.found(line)
+    assert [(line[slice(*mark.place)], mark.instead) for mark in marks] == [("dog %s", "Hund %s"), ("ART-%d", None)]

@@ -7,6 +7,7 @@ from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.reading import Languages
 from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.text.protect import Sight
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.decoding.writing import Writer
 from nmt.errors import UserError
@@ -65,6 +66,7 @@ def test_the_best_translation_comes_first_whatever_the_score_of_the_line(drawn) 
         vocabularies=drawn.vocabularies,
         decoding=options.decoding(drawn.decoding),
         options=options,
+        sight=Sight(drawn.vocabularies.source, None),
     )
     (translations,) = writer.translations(lines, segments, sentences)
     assert [translation.ids[0] for translation in translations] == [4, 5, 6]

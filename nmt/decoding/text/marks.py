@@ -6,7 +6,7 @@ Whatever goes with a line and must be in its translation is a mark with a rule:
 - one that encloses none, such as a line break, an address, or a placeholder, which the model has not seen, stands where
   the words around it are translated, with the white space that it had;
 - one with a text `instead`, such as a term of a glossary, takes the place of the words that attend to its own, or of
-  what it `replaces`, such as an unknown word that a model has written.
+  what it `replaces`, such as an unknown word that a model has written; nothing, of what it should not have.
 
 Two steps: `_Placing` chooses for each mark a span of the translation, and `pieces` writes. Words are first divided into
 atoms: runs of letters and digits, and signs, each by itself. Letters attend as their word does; a sign attends to the
@@ -580,9 +580,20 @@ class _Writing:
                 self._write_inside(child)
                 self.written.append(Piece(mark.tags[1], child))
             else:
+                if not mark.instead:
+                    self._strip()
                 self.written.append(Piece(mark.instead, child, self.at))
                 self.at = placing.spans[child][1]
+                if not (mark.instead or any(piece.text for piece in self.written)):
+                    self.at += len(self.translation[self.at :]) - len(self.translation[self.at :].lstrip())
         self._write(placing.spans[node][1])
+
+    def _strip(self) -> None:
+        """Take back the white space at the end of what is written."""
+        while self.written and not (text := self.written[-1].text).rstrip():
+            self.written.pop()
+        if self.written:
+            self.written[-1] = self.written[-1]._replace(text=text.rstrip())
 
     def _write(self, stop: int) -> None:
         """Write the translation up to a character."""

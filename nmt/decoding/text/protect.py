@@ -8,7 +8,7 @@ It knows text and what a vocabulary spells; it knows no models.
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 from unicodedata import combining
@@ -104,7 +104,7 @@ class Protection:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.around = "symbols" in patterns
-        self._sets = Sets([name for name in PATTERNS if name in patterns])
+        self.sets = Sets([name for name in PATTERNS if name in patterns])
         own = (pattern for pattern in patterns if pattern not in PATTERNS)
         self.own = [regex.compile(pattern, cache_pattern=False) for pattern in own]
 
@@ -116,7 +116,7 @@ class Protection:
         """
         found: list[Span] = []
         began = time.monotonic()
-        for match in self._sets.matches(line):
+        for match in self.sets.matches(line):
             start, stop = match.span()
             if match[0] in known or (found and stop <= found[-1][1]):
                 continue
@@ -150,6 +150,11 @@ def _grown(line: str, start: int, stop: int, *, with_words: bool) -> Span:
     """The characters with the rest of their word, and with the brackets around them."""
     if with_words:
         start, stop = _end_of_word(line, start, -1), _end_of_word(line, stop, 1)
+    return with_brackets(line, start, stop)
+
+
+def with_brackets(line: str, start: int, stop: int) -> Span:
+    """The characters with the brackets around them."""
     while start > 0 and stop < len(line) and _BRACKETS.get(line[start - 1]) == line[stop]:
         start, stop = start - 1, stop + 1
     return start, stop
@@ -185,7 +190,8 @@ class Sight:
     """How a model sees sentences: what it is not shown is kept, as `protection` says; None: it is shown everything.
 
     `keeps_unknown`: so is what the vocabulary has no pieces for, but for a vocabulary of words, which knows few.
-    `learned`: what the sets match and the training text translates, which is shown, as are symbols of the vocabulary.
+    `learned`: what the sets match and is shown, as symbols of the vocabulary are; of that which is carried over a
+    translation has as much as the sentence.
     """
 
     def __init__(
@@ -195,10 +201,11 @@ class Sight:
         glossary: Glossary | None = None,
         *,
         keeps_unknown: bool = True,
-        learned: Iterable[str] = (),
+        learned: Mapping[str, bool] | None = None,
     ) -> None:
         self.subwords, self.glossary = subwords, glossary
-        self.learned = {*subwords.symbols, *learned}
+        self.carried = {text for text, is_carried in (learned or {}).items() if is_carried}
+        self.learned = {*subwords.symbols, *(learned or {})} - self.carried
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
@@ -218,10 +225,29 @@ class Sight:
         if self.protection is None:
             return terms
         began = time.monotonic()
-        spans = self.protection.spans(line, self._seconds, known=self.learned)
+        shown = self._shown_matches(line)
+        spans = self.protection.spans(line, self._seconds, known=self.learned | self.carried if shown else self.learned)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
-        return with_kept([term for term in terms if not _is_part(spans, term.place)], spans, line)
+        terms = [term for term in terms if not _is_part(spans, term.place)]
+        taken = sorted([*spans, *(term.place for term in terms)])
+        marks = [_kept(line, *span) for span in shown if not overlapping(taken, span)]
+        terms += [mark._replace(instead=mark.tags[0]) for mark in marks]
+        return with_kept(sorted(terms, key=lambda term: term.place), spans, line)
+
+    def _shown_matches(self, line: str) -> list[Span]:
+        """What of a line is carried over and shown all the same, if it has more than capitals beside it."""
+        if self.protection is None or not self.carried:
+            return []
+        spans = [match.span() for match in self.protection.sets.matches(line) if match[0] in self.carried]
+        beside = _between(spans, 0, len(line)) if spans else []
+        return spans if any(_NO_CAPITAL.search(line, *span) for span in beside) else []
+
+    def carried_spans(self, text: str) -> list[Span]:
+        """Where a translation has what is carried over."""
+        if self.protection is None or not self.carried:
+            return []
+        return [match.span() for match in self.protection.sets.matches(text) if match[0] in self.carried]
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
@@ -245,7 +271,7 @@ class Sight:
             return seen
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
-        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS:
+        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not any(map(is_shown, seen.marks)):
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
 
@@ -360,10 +386,20 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
         for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:
-                before, after = are_apart(line[begin - 1 : begin], line[end : end + 1])
-                content = LINE_END.sub(" ", line[begin:end])
-                marks.append(Mark(begin, end, before=before, after=after, tags=(content, ""), place=(begin, end)))
+                marks.append(_kept(line, begin, end))
     return sorted(marks, key=lambda mark: mark.place)
+
+
+def _kept(line: str, start: int, stop: int) -> Mark:
+    """The mark for the characters [start, stop) of a line, which stay as they are."""
+    before, after = are_apart(line[start - 1 : start], line[stop : stop + 1])
+    content = LINE_END.sub(" ", line[start:stop])
+    return Mark(start, stop, before=before, after=after, tags=(content, ""), place=(start, stop))
+
+
+def is_shown(mark: Mark) -> bool:
+    """Whether the model is shown what the mark stands for, which its translation should have as well."""
+    return mark.instead is not None and mark.instead == mark.tags[0]
 
 
 def _inside(found: Found, start: int, stop: int) -> Found:
