@@ -193,13 +193,14 @@ class Writer:
         beginning = segment.prefix.parts if given != spelled else []
         of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
         spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
-        marks = self._to_place(segment, text)
         required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
+        carried = self.sight.carried_spans(text)
+        marks = self._to_place(segment, text, carried, required)
         if seen.marks and weights is not None:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
-        parts = pieces(seen.text, marks, text, links, fixed=required)
+        parts = pieces(seen.text, marks, text, links, fixed=required, whole=carried)
         if replaces:
             source = words().both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
@@ -210,7 +211,7 @@ class Writer:
                 place = words().places[1][word]
                 if not (overlapping(required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
-            replaced = pieces(seen.text, marks, text, links, fixed=required)
+            replaced = pieces(seen.text, marks, text, links, fixed=required, whole=carried)
             own = (UNSEEN if part.mark is not None and marks[part.mark].tags[0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
@@ -241,7 +242,9 @@ class Writer:
             places += [match.span() for match in re.finditer(re.escape(decode(phrase.tokens)), text)]
         return joined_spans(places)
 
-    def _to_place(self, segment: Segment, text: str) -> list[Mark]:
+    def _to_place(
+        self, segment: Segment, text: str, carried: Sequence[Span], required_spans: Sequence[Span]
+    ) -> list[Mark]:
         """The marks that the text of a segment does not have yet.
 
         It has what the user requires of it, perhaps terms as the glossary has them, and what the model was shown; of
@@ -252,7 +255,6 @@ class Writer:
         had = Counter[str]()  # what of it stands for a mark
         terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark))
         there = {term for term, count in terms.items() if count_words(term, text) >= count}
-        carried = self.sight.carried_spans(text)
         written = Counter(text[slice(*span)] for span in carried)
         marks: list[Mark] = []
         for mark in seen.marks:
@@ -270,10 +272,11 @@ class Writer:
             if not is_there:
                 marks.append(mark)
         for start, stop in reversed(carried):
-            content = text[start:stop]
-            if written[content] > 0 and content not in required and not any(content in term for term in terms):
+            content, whole = text[start:stop], with_brackets(text, start, stop)
+            is_required = overlapping(required_spans, whole) or any(content in term for term in terms)
+            if written[content] > 0 and not is_required:
                 written[content] -= 1
-                marks.append(Mark(0, 0, instead="", replaces=with_brackets(text, start, stop)))
+                marks.append(Mark(0, 0, instead="", replaces=whole))
         return marks
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:

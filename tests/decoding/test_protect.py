@@ -16,6 +16,7 @@ from nmt.config.schema import PROTECTED, DecodingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
 from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.marks import Mark, pieces
 from nmt.decoding.text.protect import Protection, Sight, joined_spans, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
@@ -533,6 +534,12 @@ MESSAGE, MELDUNG = ["cannot", "open", "%s", "now"], ["kann", "%s", "nicht", "öf
         (MESSAGE, ["kann", "%d", "nicht"], [(0, 0), (2, 1), (1, 2)], "cannot open %s now", MESSAGE, "kann %s nicht"),
         (MESSAGE, ["kann", "%s", "nicht", "(%s)"], [(0, 0), (2, 1), (1, 2), (3, 3)], "cannot open %s now", MESSAGE,
          "kann %s nicht"),
+        # In the quotes of German books
+        (["we", "cannot", "open"], ["kann", "»%s«", "nicht"], [(0, 0), (1, 1), (2, 2)], "we cannot open",
+         ["we", "cannot", "open"], "kann nicht"),
+        # What stands behind it does not come to the word before it
+        (["we", "cannot", "open"], ["kann", "%s/dog", "nicht"], [(0, 0), (1, 1), (2, 2)], "we cannot open",
+         ["we", "cannot", "open"], "kann /dog nicht"),
     ],
 )  # fmt: skip
 def test_what_the_training_text_carries_over_is_shown_and_there_as_often(
@@ -575,6 +582,27 @@ def test_what_the_training_text_carries_over_is_shown_and_there_as_often(
 def test_it_is_shown_beside_words(translator: Translator, line: str, shown: str) -> None:
     sight = Sight(translator.vocabularies.source, Protection(SETS), learned=CARRIED)
     assert sight.seen(line, 0, len(line), sight.found(line)).text == shown
+
+
+def test_a_sentence_of_nothing_else_is_not_shown(translator: Translator) -> None:
+    sight = Sight(translator.vocabularies.source, Protection(SETS), learned=CARRIED)
+    line = "a dog. %s."
+    assert [sight.seen(line, *span, sight.found(line)).text for span in ((0, 6), (7, 10))] == ["a dog.", ""]
+
+
+def test_a_lost_one_parts_no_other() -> None:
+    lost = Mark(2, 2, before=True, after=True, tags=("%d", ""))
+    parts = pieces("a %d a", [lost], "%s", [(2, 0, 0.3)], whole=[(0, 2)])
+    assert "".join(part.text for part in parts) == "%s %d"
+
+
+def test_what_the_user_requires_keeps_only_its_own(tmp_path: Path) -> None:
+    source, target = ["we", "cannot", "open", "it"], ["kann", "%s", "nicht", "(%s)"]
+    save_known_model(path := tmp_path / "model.safetensors", source, target, [(place, place) for place in range(4)])
+    translator = Translator.load(path)
+    translator.learned = CARRIED
+    [[best]] = translator.translate(["we cannot open it"], prefixes=["kann %s"])
+    assert best.text == "kann %s nicht"
 
 
 def test_a_term_and_an_own_pattern_come_before_it(translator: Translator) -> None:

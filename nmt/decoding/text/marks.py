@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import regex
 
-from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, has_finer, words_of
+from nmt.data.words import ALONE, CLOSING, WORD_OR_SIGN, Span, are_together, has_finer, overlapping, words_of
 from nmt.decoding.text.sentences import ENDS, FULL_STOPS
 
 ROOT = -1  # the parent of the marks that are in no other
@@ -107,14 +107,15 @@ def pieces(
     links: Sequence[Weighted],
     *,
     fixed: Sequence[Span] = (),
+    whole: Sequence[Span] = (),
 ) -> list[Piece]:
     """The translation with its marks, part by part; without `links` words are taken to be aligned in proportion.
 
-    Of what is `fixed` nothing is in a mark, and at the beginning nothing comes before it.
+    Of what is `fixed` nothing is in a mark, and at the beginning nothing comes before it. None parts what is `whole`.
     """
     if not marks:
         return [Piece(translation, None, 0)]
-    placing = _Placing(line, marks, translation, links or in_proportion(line, translation), fixed)
+    placing = _Placing(line, marks, translation, links or in_proportion(line, translation), fixed, whole)
     return _Writing(placing).pieces()
 
 
@@ -374,9 +375,11 @@ class _Placing:
         marks: Sequence[Mark],
         translation: str,
         links: Sequence[Weighted],
-        fixed: Sequence[Span] = (),
+        fixed: Sequence[Span],
+        whole: Sequence[Span],
     ) -> None:
-        self.line, self.marks, self.translation, self.fixed = line, marks, translation, fixed
+        self.line, self.marks, self.translation = line, marks, translation
+        self.whole = sorted({*fixed, *whole})
         cuts = [place for mark in marks for place in (mark.start, mark.stop)]
         self.attention = _Attention(line, translation, links, cuts)
         self.source, self.target = self.attention.source, self.attention.target
@@ -408,7 +411,7 @@ class _Placing:
         for child in children:
             if child not in self.ranges:
                 place = self._place(node, self.marks[child])
-                place = next((stop for start, stop in self.fixed if start < place < stop), place)
+                place = max([place, *(self.whole[index][1] for index in overlapping(self.whole, (place, place)))])
                 has_words = self.marks[child].start < self.marks[child].stop  # which is not before what it follows
                 before = bisect_left(chosen, (place + has_words, 0, 0)) - 1
                 if before >= 0 and place < chosen[before][1]:  # inside another child: before it, or after it
@@ -580,10 +583,11 @@ class _Writing:
                 self._write_inside(child)
                 self.written.append(Piece(mark.tags[1], child))
             else:
-                if not mark.instead:
+                stop = placing.spans[child][1]
+                if not (mark.instead or self.translation[stop : stop + 1].strip(CLOSING).strip()):
                     self._strip()
                 self.written.append(Piece(mark.instead, child, self.at))
-                self.at = placing.spans[child][1]
+                self.at = stop
                 if not (mark.instead or any(piece.text for piece in self.written)):
                     self.at += len(self.translation[self.at :]) - len(self.translation[self.at :].lstrip())
         self._write(placing.spans[node][1])

@@ -38,7 +38,7 @@ _VOID = regex.compile(rf"(?V1)[{INVISIBLE}\u0640[\p{{M}}--\p{{ccc=0}}]]")
 _LATIN = regex.compile(r"\p{Latin}")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
-_BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "„": "“", "“": "”", "‘": "’", '"': '"', "'": "'"}
+_BRACKETS = dict(zip("([{<«»„“‘\"'", ")]}>»«“”’\"'", strict=True))
 # What stands after a sentence: signs that end none
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
@@ -252,7 +252,7 @@ class Sight:
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
         marks = _inside(found, start, stop)
-        if self.protection is None or any(mark.instead is not None for mark in marks):
+        if self.protection is None or any(mark.instead is not None and not is_shown(mark) for mark in marks):
             return True
         return any(_LETTER.search(line, *span) for span in _between([mark.place for mark in marks], start, stop))
 
