@@ -181,6 +181,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path, tiny: Path) -> None:
     ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)], ids=["Ctrl-C", "SIGTERM"]
 )
 def test_an_interruption_loses_nothing(
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     tiny: Path,
     by_command: Path,
@@ -189,6 +190,10 @@ def test_an_interruption_loses_nothing(
     raised: type[BaseException],
 ) -> None:
     """During the second validation. What handled signals before does so again."""
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell starts jobs in the background without it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     count = iter(range(9))
 
