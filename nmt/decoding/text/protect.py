@@ -205,7 +205,8 @@ class Sight:
     ) -> None:
         self.subwords, self.glossary = subwords, glossary
         self.carried = {text for text, is_carried in (learned or {}).items() if is_carried}
-        self.learned = {*subwords.symbols, *(learned or {})} - self.carried
+        self._every = {*subwords.symbols, *(learned or {})}
+        self.learned = self._every - self.carried
         self.keeps_unknown = keeps_unknown
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
@@ -226,7 +227,7 @@ class Sight:
             return terms
         began = time.monotonic()
         shown = self._shown_matches(line)
-        spans = self.protection.spans(line, self._seconds, known=self.learned | self.carried if shown else self.learned)
+        spans = self.protection.spans(line, self._seconds, known=self._every if shown else self.learned)
         if self.protection.own:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
         terms = [term for term in terms if not _is_part(spans, term.place)]
