@@ -188,13 +188,13 @@ class Writer:
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
         given = as_given(spelled, segment.prefix, target)
         text = _shown(given, seen)
-        if weights is None and not (seen.marks or self.options.word_scores or self.sight.carried_spans(text)):
+        carried = self.sight.carried_spans(text)
+        if weights is None and not (seen.marks or self.options.word_scores or carried):
             return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
         of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
         spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
         required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
-        carried = self.sight.carried_spans(text)
         marks = self._to_place(segment, text, carried, required)
         if seen.marks and weights is not None:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)

@@ -190,9 +190,8 @@ def test_an_interruption_loses_nothing(
     raised: type[BaseException],
 ) -> None:
     """During the second validation. What handled signals before does so again."""
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a shell starts jobs in the background without it
+    # A shell starts jobs in the background without this handler
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     count = iter(range(9))

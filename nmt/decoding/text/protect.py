@@ -238,14 +238,12 @@ class Sight:
 
     def _shown_matches(self, line: str) -> list[Span]:
         """What of a line is carried over and shown all the same, if it has more than capitals beside it."""
-        if self.protection is None or not self.carried:
-            return []
-        spans = [match.span() for match in self.protection.sets.matches(line) if match[0] in self.carried]
+        spans = self.carried_spans(line)
         beside = _between(spans, 0, len(line)) if spans else []
         return spans if any(_NO_CAPITAL.search(line, *span) for span in beside) else []
 
     def carried_spans(self, text: str) -> list[Span]:
-        """Where a translation has what is carried over."""
+        """Where a line, or a translation, has what is carried over."""
         if self.protection is None or not self.carried:
             return []
         return [match.span() for match in self.protection.sets.matches(text) if match[0] in self.carried]
