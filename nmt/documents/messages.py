@@ -3,7 +3,8 @@
 What is translated already stays, also where it is marked as fuzzy; what is written here is marked as in need of a
 review where the format has a mark for that. All plural forms get a translation: the first that of the singular, the
 others that of the plural. A line of a message is a text of its own, and tags in it are marks (see `tagged`), as are the
-elements of XLIFF. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
+elements of XLIFF. An access key, as in &File and _Open, is taken out, and the translation gets one. Comments, keys
+and headers stay; the toolkit may wrap and indent anew what it writes.
 """
 
 import logging
@@ -38,6 +39,11 @@ _XML = Notation(
 )
 _PLACEHOLDER = re.compile(r"%\(\w+\)|%\d*\$?[a-zA-Z]|\{\w*\}")
 _BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension
+_SIGN = r"(?:&(?:amp;)?|_)(?=\w)(?![^\W_]*(?:[_;=(]|\.\w))"
+_ACCESS_KEY = regex.compile(rf"(?<![^\s>]){_SIGN}")
+_INSIDE = regex.compile(rf"(?<=(?<![^\s>])[^\W_]*){_SIGN}(?![A-Z])|{_ACCESS_KEY.pattern}")  # of a word, too
+_NONE = regex.compile(r"(?!)")
+_LETTER = re.compile(r"<[^<>]*>|&#?\w+;|[%{$]\S*|(?<!\w)([^\W_])")  # the first of a word, but of no placeholder
 _ROW = re.compile(r"[^\n]*\n|[^\n]+")
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})", re.IGNORECASE)
 """A character as two escaped surrogates, of which the toolkit makes two characters."""
@@ -81,6 +87,7 @@ class Messages:
             self._store = _parsed(text, name, form)
             self._plurals = _plurals(self._store, text, name) if form == "po" else None
             names = {unit.getid() for unit in self._store.units} if form == "json" else set()
+            self._access_key = _access_key(self._store) if self._kind.mark else _NONE
             for unit in self._store.units:
                 if self._is_open(unit, names):
                     messages = [self._read(message) for message in self._messages(unit)]
@@ -115,6 +122,7 @@ class Messages:
         return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
     def _read(self, message: str) -> list[Part]:
+        message = _without_access_key(message, self._access_key)
         rows = [message] if self._kind.notation is _XML else _ROW.findall(message)
         return [part_of(row, self._kind.notation, self.lines) for row in rows]
 
@@ -123,6 +131,8 @@ class Messages:
         cuts = uncut(self.lines, translations)
         for unit, messages in self._units:
             strings = [written_parts(parts, cuts, self._kind.notation) for parts in messages]
+            both = zip(strings, self._messages(unit), strict=True)
+            strings = [_with_access_key(string, message, self._access_key) for string, message in both]
             if self._kind.notation is _XML:
                 _set_content(unit, strings[0])
             else:
@@ -136,21 +146,47 @@ class Messages:
 
 
 def translated(text: str, *, name: str, form: str) -> Iterator[tuple[str, str]]:
-    """Each message of a file that has both languages, and its translation, without tags; of plural forms the first and
-    the last. The translation of what is not translated, or is marked as fuzzy, is blank.
+    """Each message of a file that has both languages, and its translation, without tags and access keys; of plural
+    forms the first and the last. The translation of what is not translated, or is marked as fuzzy, is blank.
 
     Raises UserError, which calls the file `name`, where the toolkit cannot read it.
     """
     with _refused(name, form):
-        for unit in _parsed(text, name, form).units:
+        store = _parsed(text, name, form)
+        access_key = _access_key(store)
+        for unit in store.units:
             if unit.isheader() or unit.isobsolete():
                 continue
             is_done = unit.istranslated() and not unit.isfuzzy()
             sources, targets = (getattr(side, "strings", [side]) for side in (unit.source, unit.target))
             for pair in dict.fromkeys(((sources[0], targets[0]), (sources[-1], targets[-1]))):
-                pieces = [piece_of(str(side), _AS_WRITTEN) for side in pair]
+                pieces = [piece_of(_without_access_key(str(side), access_key), _AS_WRITTEN) for side in pair]
                 source, target = (piece.text if piece else "" for piece in pieces)
                 yield source, target if is_done else ""
+
+
+def _access_key(store: Any) -> "regex.Pattern[str]":
+    """What stands before a letter that is an access key: within words, as also in for_user, only if most begin one."""
+    before, both = (sum(len(sign.findall(str(unit.source))) for unit in store.units) for sign in (_ACCESS_KEY, _INSIDE))
+    return _INSIDE if 2 * before > both else _ACCESS_KEY
+
+
+def _without_access_key(text: str, access_key: "regex.Pattern[str]") -> str:
+    return access_key.sub("", text) if len(access_key.findall(text)) == 1 else text
+
+
+def _with_access_key(text: str, source: str, access_key: "regex.Pattern[str]") -> str:
+    """A translation with an access key if the source has one: the same letter, if a word begins with it, as people
+    mostly choose it, or else the first of a word.
+    """
+    keys = [*access_key.finditer(source)]
+    letters = [match.start(1) for match in _LETTER.finditer(text) if match[1]]
+    if len(keys) != 1 or not letters:
+        return text
+    if text == access_key.sub("", source):
+        return source
+    place = next((at for at in letters if text[at].lower() == source[keys[0].end()].lower()), letters[0])
+    return f"{text[:place]}{keys[0][0]}{text[place:]}"
 
 
 def _parsed(text: str, name: str, form: str) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from translate.storage import pypo
 
 from nmt.documents.messages import Messages
+from nmt.documents.messages import translated as pairs
 from nmt.errors import UserError
 from tests.documents.imitation import at_random, in_order, in_reverse, same, translated
 
@@ -65,6 +66,34 @@ def test_lines_and_tags(message: str, lines: list[str], expected: str | None) ->
     store = pypo.pofile()
     store.parse(document.written(same(document.lines)).encode())
     assert store.units[0].target == (message.replace(r"\n", "\n") if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "backward"),
+    [
+        ("_Open", "Open", "_OPEN"),
+        ("Save &As...", "Save As...", "&AS... SAVE"),  # the same letter
+        ("&Reload {name} %s now", "Reload {name} %s now", "NOW %S {NAME} &RELOAD"),
+        ("&Bold %s", "Bold %s", "%S &BOLD"),
+        ("<b>&amp;Bold</b> x", "Bold x", "X <b>&amp;BOLD</b>"),
+        ("Qui_t now", "Quit now", "_NOW QUIT"),  # or the first of a word; within one, as here others begin one
+        *(
+            (kept, kept, " ".join(reversed(kept.upper().split())))
+            for kept in ("{file_name} KP_End a_b_c", "_f() a&b=c")
+        ),
+    ],
+)
+def test_an_access_key_is_taken_out_and_given_to_the_translation(message: str, line: str, backward: str) -> None:
+    others = "".join(f'msgid "_{word}"\nmsgstr "{word}"\n\n' for word in "abcd")
+    document = po(f'{others}msgid "{message}"\nmsgstr ""\n')
+    assert document.lines == [line]
+    assert f'msgstr "{backward}"' in translated(document, in_reverse)
+    assert document.written(same(document.lines)).count(f'"{message}"') == 2
+    assert [*pairs(f'{others}msgid "{message}"\nmsgstr "{message}"', name="", form="po")][-1] == (line, line)
+
+
+def test_without_access_keys_an_underscore_within_a_word_stays() -> None:
+    assert po('msgid "of for_user"\nmsgstr ""\n').lines == ["of for_user"]
 
 
 @pytest.mark.parametrize(
