@@ -34,7 +34,7 @@ PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
     r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|(?&braces))*+\}|\{[^{}\s]*\}|"
-    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.\d+)?(?:hh|h|ll|l|L|z)?[@diouxXeEfgGaAcsr]"
+    r"(?<![\p{N}%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]*+(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh?|ll?|[LjtzZ])?[@diouxXeEfgGaAcsrmnp]"
     rf"(?![{_OF_NAME}--[\d_]])|%[A-Za-z_]{_OF_NAME}*%|(?<![\p{{N}}%])%L?\d{{1,2}}(?!\d)|\$[A-Za-z_]{_OF_NAME}*|"
     r"</?[A-Za-z][\w:.-]*(?:\s+[\w:@.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>",
     # of the web and of mail, names of users, tags, and paths of files

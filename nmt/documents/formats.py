@@ -117,6 +117,7 @@ OTHERS = {  # extensions of what is not read, and what to do with it
     **dict.fromkeys((".doc", ".docx", ".odp", ".odt", ".ppt", ".pptx", ".rtf"), "save it as HTML"),
     **dict.fromkeys((".adoc", ".epub", ".ipynb", ".rst", ".tex"), _PANDOC),
     **dict.fromkeys((".csv", ".ods", ".tsv", ".xls", ".xlsx"), _COLUMN),
+    **dict.fromkeys((".resx", ".strings", ".xml", ".yaml", ".yml"), "convert its texts to PO or XLIFF, and back again"),
     **dict.fromkeys((".7z", ".rar", ".tar", ".tgz", ".zip"), "unpack it, and give the files in it"),
     **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, or pack it with gzip"),
     ".pdf": "save its text, as pdftotext does",

@@ -118,6 +118,7 @@ def test_the_ending_tells_the_format(
         ("a.docx", "save it as HTML"),
         ("a.tex.gz", "convert it, as pandoc does, to HTML or Markdown"),
         ("a.xlsx", "save the column of texts as a file with one text a line"),
+        ("Localizable.strings", "convert its texts to PO or XLIFF, and back again"),
         ("a.txt.xz", "unpack it, or pack it with gzip"),
     ],
 )

@@ -94,6 +94,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         # beside words of scripts without spaces
         ("删除%d个、%(n)s的", ["%d", "%(n)s"]),
         ("copy %s_old to %d2", ["%s_old", "%d2"]),
+        ("%-*.*s %.*s: %m, %p, %Zd, %n file(s) 5%m %mm", ["%-*.*s %.*s: %m, %p, %Zd, %n"]),
         ("OID%1$uを持つ$HOMEの%uか%Xは", ["OID%1$u", "$HOME", "%u", "%X"]),
         ("见http://a.org/b。谢谢www.b.org/ü（无），", ["http://a.org/b", "www.b.org/ü"]),
         ("联系ann@münchen.de吧 dog@home", ["ann@münchen.de"]),
