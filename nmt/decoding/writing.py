@@ -37,8 +37,8 @@ from nmt.decoding.text.alignment import (
 )
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import Mark, moved, pieces
-from nmt.decoding.text.protect import Seen, Sight, is_blank, is_shown, joined_spans, with_brackets
+from nmt.decoding.text.marks import ROOT, Mark, moved, pieces
+from nmt.decoding.text.protect import Seen, Sight, is_blank, is_shown, joined_spans, paired_tags, with_brackets
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
@@ -271,6 +271,7 @@ class Writer:
                 mark = mark._replace(instead=seen.cased(mark.instead))
             if not is_there:
                 marks.append(mark)
+        marks = _nested(marks)
         for start, stop in reversed(carried):
             content, whole = text[start:stop], with_brackets(text, start, stop)
             is_required = overlapping(required_spans, whole) or any(content in term for term in terms)
@@ -315,6 +316,24 @@ class Writer:
         if not alignments:
             return translation
         return _aligned(translation, in_words_of(joined(alignments), text, self.options.end_links), joined(finer))
+
+
+def _nested(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks, where each start tag and its end tag, with something between them, are one that encloses it."""
+    pairs = paired_tags(mark.tags[0] if mark.instead is None else "" for mark in marks)
+    pairs = {start: end for start, end in pairs.items() if marks[start].start < marks[end].start}
+    nested: list[Mark] = []
+    around: list[tuple[int, int]] = []  # the numbers of the mark, and of its end tag
+    for number, mark in enumerate(marks):
+        if around and around[-1][1] == number:
+            around.pop()
+            continue
+        parent = around[-1][0] if around else ROOT
+        if (end := pairs.get(number)) is not None:
+            around.append((len(nested), end))
+            mark = Mark(mark.start, marks[end].start, tags=(mark.tags[0], marks[end].tags[0]))
+        nested.append(mark._replace(parent=parent) if mark.instead is None else mark)
+    return nested
 
 
 def _shown(text: str, seen: Seen) -> str:

@@ -17,8 +17,9 @@ from nmt.data.subwords import Subwords
 from nmt.decoding.text import protect
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark, pieces
-from nmt.decoding.text.protect import Protection, Sight, joined_spans, with_kept
+from nmt.decoding.text.protect import Protection, Sight, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
 from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets
 from tests.known_model import save_known_model
@@ -72,7 +73,7 @@ def test_the_sets_are_those_of_the_configuration() -> None:
 
 
 def kept(line: str, *patterns: str) -> list[str]:
-    return [line[start:stop] for start, stop in joined_spans(Protection(patterns or SETS[:3]).spans(line), line)]
+    return [mark.tags[0] for mark in with_kept((), Protection(patterns or SETS[:3]).spans(line), line)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def kept(line: str, *patterns: str) -> list[str]:
         ("/etc/犬/猫.txt 犬 ~/犬/猫/", ["/etc/犬/猫.txt", "~/犬/猫/"]),
         ("见 /etc/hosts中的 /用户/x是", ["/etc/hosts", "/用户/x"]),
         ("a { b", []),
-        ("If a<b and c>d, <b>it</b> is <img src='x' alt=\"y\"/>", ["<b>it</b>", "<img src='x' alt=\"y\"/>"]),
+        ("If a<b and c>d, <b>it</b> is <img src='x' alt=\"y\"/>", ["<b>", "</b>", "<img src='x' alt=\"y\"/>"]),
     ],
 )
 def test_what_is_kept(line: str, expected: list[str]) -> None:
@@ -268,6 +269,51 @@ def test_what_is_kept_stands_beside_what_it_stood_beside(tmp_path: Path, line: s
     assert best.text == expected
     assert best.alignment is not None
     assert (line.split().index("{x}"), best.text.split().index("{x}")) in best.alignment
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a <b>red dog</b> runs .", "ein <b>Hund rot</b> läuft ."),
+        ("a <b>red <i>dog</i></b> runs .", "ein <b><i>Hund</i> rot</b> läuft ."),
+        ("a <a href='x?y=1'>red</a> dog runs .", "ein Hund <a href='x?y=1'>rot</a> läuft ."),
+        ("a red <b>d</b>og runs .", "ein <b>Hund</b> rot läuft ."),
+        ("<p>a red dog runs .</p>", "<p>ein Hund rot läuft .</p>"),
+        ("<b>A RED DOG RUNS .</b>", "<b>EIN HUND ROT LÄUFT .</b>"),
+        ("a red dog<br>runs .", "ein Hund rot<br>läuft ."),
+        ("<li>a red dog</li><li>runs .</li>", "<li>ein Hund rot</li> <li>läuft .</li>"),
+        ("a <b>{x} red dog</b> <i>%s</i> runs .", "ein <b>{x} Hund rot</b> <i>%s</i> läuft ."),
+        ("a <b>red <i>dog</b></i> runs .", "ein <b><i>Hund rot</b></i> läuft ."),  # of which one has its end inside
+        ("<b>{x}</b> <i>-</i>", "<b>{x}</b> <i>-</i>"),
+    ],
+)
+def test_tags_enclose_the_translations_of_their_words(tmp_path: Path, line: str, expected: str) -> None:
+    words = ["a", "red", "dog", "runs", "."], ["ein", "Hund", "rot", "läuft", "."]
+    save_known_model(tmp_path / "model", *words, [(0, 0), (2, 1), (1, 2), (3, 3), (4, 4)])
+    [[best]] = Translator.load(tmp_path / "model").translate([line], TranslationOptions(alignments=True))
+    assert best.text == expected
+    assert best.soft_alignment is not None
+    assert (best.soft_alignment.source_words, best.soft_alignment.target_words) == (line.split(), expected.split())
+
+
+def test_what_a_glossary_says_stands_inside_of_tags(tmp_path: Path) -> None:
+    words = ["a", "red", "dog", "runs"], ["ein", "Hund", "rot", "läuft"]
+    save_known_model(tmp_path / "model", *words, [(0, 0), (2, 1), (1, 2), (3, 3)])
+    options = TranslationOptions(glossary=Glossary({"dog": "Dackel"}))
+    [[best]] = Translator.load(tmp_path / "model").translate(["a <b>red <i>dog</i></b> runs"], options)
+    assert best.text == "ein <b><i>Dackel</i> rot</b> läuft"
+
+
+def _tagged(texts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    words = st.lists(texts, min_size=1, max_size=4).map(" ".join)
+    return words | st.tuples(st.sampled_from("abiu"), words).map(lambda pair: "<{0}>{1}</{0}>".format(*pair))
+
+
+@given(st.recursive(st.sampled_from(["a", "dog", "runs", "men"]), _tagged, max_leaves=8))
+def test_tags_in_a_line_are_as_in_a_document(translator: Translator, line: str) -> None:
+    options, document = TranslationOptions(alignments=True, beam_size=2), HtmlDocument(line)
+    [[best]], [[of_document]] = translator.translate([line], options), translator.translate(document.lines, options)
+    assert best.text == document.written([of_document])
 
 
 @pytest.mark.parametrize(

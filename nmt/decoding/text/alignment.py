@@ -163,7 +163,8 @@ def attended_by_marks(
     begin = 0
     for part in parts:
         end = begin + len(part.text)
-        for word in overlapping(words, (begin, end)) if part.mark is not None else ():
+        has_place = part.mark is not None and not marks[part.mark].tags[1]  # and encloses nothing
+        for word in overlapping(words, (begin, end)) if has_place else ():
             start, stop = words[word]
             span = marks[part.mark or 0].place
             if line[slice(*span)] == part.text:  # the same characters; all of the mark's, if it is another text

@@ -404,9 +404,9 @@ class _Placing:
 
     def _place_children(self, node: int) -> None:
         """Choose the words of each child that encloses any, and then the places of the others between them."""
-        children = self.children[node]
         if node in self.ranges:
-            self._choose_runs(node, children)
+            self._choose_runs(node, self.children[node])
+        children = self.children[node]
         chosen = sorted((*self.spans[child], child) for child in children if child in self.ranges)
         for child in children:
             if child not in self.ranges:
@@ -420,12 +420,15 @@ class _Placing:
                 self.spans[child] = (place, place)
 
     def _choose_runs(self, node: int, children: Sequence[int]) -> None:
+        """Choose the words of each child that has any: first of those that replace them, which others may enclose."""
         first, last = self.ranges[node]
         totals = self.attention.totals
         inside: dict[int, dict[int, float]] = {}
         for child in children:
             attending = self.attention.to(*self.enclosed[child])
-            if (place := self.marks[child].replaces) is not None:
+            if child in self.ranges:  # as it was chosen beside the node
+                self._hold(child, self.ranges[child])
+            elif (place := self.marks[child].replaces) is not None:
                 self._hold(child, self.target.between(*place))
             elif attending := {atom: weight for atom, weight in attending.items() if first <= atom < last}:
                 inside[child] = attending
@@ -433,36 +436,56 @@ class _Placing:
             child: sum(max(2 * weight - totals[atom], 0.0) for atom, weight in attending.items())
             for child, attending in inside.items()
         }
-        for child in sorted(inside, key=lambda child: (-sizes[child], child)):
-            if (run := self._best_run(node, inside[child], replaces=self.marks[child].instead is not None)) is not None:
+        encloses = {child: self.marks[child].instead is None for child in children}
+        for child in sorted(inside, key=lambda child: (encloses[child], -sizes[child], child)):
+            run = self._best_run(node, child, inside[child])
+            if run is not None and encloses[child]:
+                run = self._adopt(node, child, run)
+            if run is not None:
                 self._hold(child, run)
+
+    def _adopt(self, node: int, child: int, run: Range) -> Range:
+        """The run, and the rest of the children of the node that it has a part of, which are now of the child."""
+        held = {self.holder[atom] for atom in range(*run)} - {node}
+        for other in held:
+            run = min(run[0], self.ranges[other][0]), max(run[1], self.ranges[other][1])
+            self.children[node].remove(other)
+        self.children.setdefault(child, []).extend(sorted(held))
+        return run
 
     def _hold(self, child: int, run: Range) -> None:
         start, stop = self.ranges[child] = run
         self.holder[start:stop] = [child] * (stop - start)
         self.spans[child] = self.target.spans[start][0], self.target.spans[stop - 1][1]
 
-    def _best_run(self, node: int, inside: dict[int, float], *, replaces: bool) -> Range | None:
+    def _best_run(self, node: int, child: int, inside: dict[int, float]) -> Range | None:
         """The run of atoms with the largest sum of scores; of equals the longest, then the first.
 
-        Where no sum is above 0, the atom with the most attention. It has no atom of another child of the node; of a
-        text that `replaces` it, whose atom is another's, it is no other one, which would be lost.
+        Where no sum is above 0, the atom with the most attention. It has no atom of another child of the node, except
+        what takes the place of words, if it encloses them; if not, and that atom is another's, it is no other one,
+        which would be lost. What encloses all that the node does has all of its atoms.
         """
         totals, before = self.attention.totals, self.attention.before
-        free = sorted(atom for atom in inside if self.holder[atom] == node)
+        encloses = self.marks[child].instead is None
+        replaced = (other for other in self.children[node] if encloses and self.marks[other].instead is not None)
+        holders = {node, *replaced}
+        every = self.ranges[node]
+        if encloses and self.enclosed[child] == self.enclosed[node] and holders.issuperset(self.holder[slice(*every)]):
+            return every
+        free = sorted(atom for atom in inside if self.holder[atom] in holders)
         best, best_run = (0.0, 0), None
         start, score, previous = 0, -1.0, -1
         for atom in free:
             score -= before[atom] - before[previous + 1]
-            if score < 0 or any(self.holder[other] != node for other in range(previous + 1, atom)):
+            if score < 0 or any(self.holder[other] not in holders for other in range(previous + 1, atom)):
                 start, score = atom, 0.0
             score += 2 * inside[atom] - totals[atom]
             previous = atom
             if score > 0 and (round(score, 6), atom - start) > best:
                 best, best_run = (round(score, 6), atom - start), (start, atom + 1)
         if best_run is None:
-            most = max(inside if replaces else free, key=lambda atom: inside[atom], default=None)
-            best_run = None if most is None or self.holder[most] != node else (most, most + 1)
+            most = max(free if encloses else inside, key=lambda atom: inside[atom], default=None)
+            best_run = None if most is None or self.holder[most] not in holders else (most, most + 1)
         return best_run
 
     def _place(self, node: int, mark: Mark) -> int:

@@ -8,8 +8,10 @@ It knows text and what a vocabulary spells; it knows no models.
 
 import time
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 from unicodedata import combining
 
@@ -22,12 +24,15 @@ from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS, LINE_END
 from nmt.errors import UserError
-from nmt.protected import BEGINNING, PATTERNS, SIGN, WITHOUT_LETTERS, Sets
+from nmt.protected import BEGINNING, PATTERNS, SIGN, TAG, WITHOUT_LETTERS, Sets
 from nmt.symbols import UNKNOWN
 from nmt.text_form import INVISIBLE
 
 SECONDS, SECONDS_A_LINE = 1.0, 0.01
 """How long the user's patterns may look at a text: so long, and so much longer for each line."""
+
+DEEPEST = 100
+"""Tags in each other that have their partners."""
 
 CAPITALS = 5
 """Letters that a sentence has at least, to be one that is written in capitals: NASA is a word."""
@@ -43,6 +48,8 @@ _BRACKETS = dict(zip("([{<«»„“‘\"'", ")]}>»«“”’\"'", strict=True
 _END = regex.compile(rf"(?r)(?:\s+(?![{ENDS}]+(?:\s|\Z)){SIGN}++)+")  # matched from the end
 _AFTER_ADDRESS = regex.compile(r"(?r)[.,;:!?…'\"’”»)\]]+")
 _WORD, _LETTER = regex.compile(rf"(?![{ALONE}])[\p{{L}}\p{{M}}\p{{N}}_]"), regex.compile(r"\p{L}")
+_NEXT_ELEMENT = regex.compile(r"(?<=</[^<>]*>)<(?!/)")  # as of a list
+_LETTER_OR_DIGIT = regex.compile(r"[\p{L}\p{N}]")
 _NO_CAPITAL = regex.compile(r"(?V1)[[\p{Ll}\p{Lo}]--[ßªº]]")
 _NAME_GOES_ON = regex.compile(r"[\p{Lu}\p{N}]")
 _LETTERS = regex.compile(r"[\p{L}\p{M}'’]+")
@@ -116,13 +123,19 @@ class Protection:
         """
         found: list[Span] = []
         began = time.monotonic()
-        for match in self.sets.matches(line):
+        matches = [match for match in self.sets.matches(line) if match[0] not in known]
+        around = _around_words(line, [match.span() for match in matches])
+        for match in matches:
             start, stop = match.span()
-            if match[0] in known or (found and stop <= found[-1][1]):
+            if found and stop <= found[-1][1]:
+                continue
+            if match.span() in around:
+                found.append(match.span())
                 continue
             if match.lastgroup == "addresses" and (signs := _AFTER_ADDRESS.match(line, start, stop)):
                 stop = signs.start()
-            found.append(_grown(line, start, stop, with_words=match.lastgroup in ("placeholders", "addresses")))
+            with_words = match.lastgroup in ("placeholders", "addresses") and not TAG.fullmatch(match[0])
+            found.append(_grown(line, start, stop, with_words=with_words))
         for pattern in self.own:
             try:
                 left = max(seconds - (time.monotonic() - began), 1e-6)
@@ -172,18 +185,56 @@ def _end_of_word(line: str, place: int, step: int) -> int:
     return at if step > 0 else at + 1
 
 
-def joined_spans(spans: Iterable[Span], line: str | None = None) -> list[Span]:
-    """The spans in order; those that overlap are one.
-
-    So are, of a `line`, those that have no words and no sentence's end between them.
-    """
+def joined_spans(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order; those that overlap are one."""
     joined: list[Span] = []
     for start, stop in sorted(spans):
-        if joined and (start < joined[-1][1] or (line and _JOINED.fullmatch(line, joined[-1][1] - 1, start))):
+        if joined and start < joined[-1][1]:
             start, other = joined.pop()
             stop = max(stop, other)
         joined.append((start, stop))
     return joined
+
+
+def _together(line: str, spans: Iterable[Span]) -> list[Span]:
+    """The spans, in order; those that overlap are one, and those that have no words and no end of a sentence between.
+
+    A tag around words stays by itself.
+    """
+    apart = joined_spans(spans)
+    around = _around_words(line, apart)
+    together: list[Span] = []
+    for start, stop in apart:
+        is_apart = not together or bool({together[-1], (start, stop)} & around)
+        if not is_apart and _JOINED.fullmatch(line, together[-1][1] - 1, start):
+            start = together.pop()[0]
+        together.append((start, stop))
+    return together
+
+
+def paired_tags(texts: Iterable[str]) -> dict[int, int]:
+    """Which of the texts are a start tag and its end tag, by their numbers, in the order of the end tags."""
+    pairs: dict[int, int] = {}
+    started = deque[tuple[str, int]](maxlen=DEEPEST)
+    for number, text in enumerate(texts):
+        tag = TAG.fullmatch(text)
+        name = tag[2].lower() if tag else ""
+        if tag and not tag[1] and not text.endswith("/>"):
+            started.append((name, number))
+        elif tag and tag[1] and any(other == name for other, _ in started):
+            while (start := started.pop())[0] != name:  # which has no end
+                pass
+            pairs[start[1]] = number
+    return pairs
+
+
+def _around_words(line: str, spans: Sequence[Span]) -> set[Span]:
+    """Those of the spans, which are in order, that are a tag around words, or its end tag."""
+    pairs = paired_tags(line[slice(*span)] for span in spans)
+    if not pairs:
+        return set()
+    words = [*accumulate(_LETTER_OR_DIGIT.search(line, *span) is not None for span in _between(spans, 0, len(line)))]
+    return {spans[tag] for pair in pairs.items() if words[pair[0]] < words[pair[1]] for tag in pair}
 
 
 class Sight:
@@ -301,6 +352,7 @@ class Sight:
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
+        around = _around_words(line, [mark.place for mark in kept])
         for number, (first, last) in enumerate(_between([mark.place for mark in kept], start, stop)):
             # One space where two would be, and none behind an opening bracket
             if number and (not text or text[-1].isspace() or _OPENING.match(line, places[-1])):
@@ -316,7 +368,8 @@ class Sight:
             if number < len(kept):
                 mark = kept[number]
                 marks.append(mark._replace(start=len(text), stop=len(text)))
-                if mark.start and _WORD.match(line, mark.start - 1) and _WORD.match(line, mark.stop):  # it parts words
+                parts_words = mark.place not in around or _NEXT_ELEMENT.match(line, mark.start)
+                if parts_words and text and _WORD.match(text[-1]) and _WORD.match(line, mark.stop):
                     text.append(" ")
                     places.append(mark.start)
         while kept and text and text[-1].isspace():
@@ -381,7 +434,7 @@ def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
     """What was found of a line, in order, with the spans, of which nothing is kept that is a term's."""
     marks = [mark for mark in found if mark.instead is not None]
     terms = [mark.place for mark in marks]
-    for span in joined_spans([*(mark.place for mark in found if mark.instead is None), *spans], line):
+    for span in _together(line, [*(mark.place for mark in found if mark.instead is None), *spans]):
         for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:
@@ -393,7 +446,8 @@ def _kept(line: str, start: int, stop: int) -> Mark:
     """The mark for the characters [start, stop) of a line, which stay as they are."""
     before, after = are_apart(line[start - 1 : start], line[stop : stop + 1])
     content = LINE_END.sub(" ", line[start:stop])
-    return Mark(start, stop, before=before, after=after, tags=(content, ""), place=(start, stop))
+    breaks = content.startswith("<") and content.endswith(">")
+    return Mark(start, stop, before=before, after=after, breaks=breaks, tags=(content, ""), place=(start, stop))
 
 
 def is_shown(mark: Mark) -> bool:

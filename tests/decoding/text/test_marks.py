@@ -156,6 +156,20 @@ def test_two_texts_instead_of_one_word() -> None:
         assert written("a dog house is", marks, "eine Hundehütte ist", links) == "eine Hund Haus ist"
 
 
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        (Mark(6, 9, instead="Dackel"), "ein <b>rotes x Dackel</b> läuft"),
+        (Mark(0, 0, instead="", replaces=(10, 11)), "ein <b>rotes Hund</b> läuft"),
+        (Mark(0, 0, instead="Wal schwimmt", replaces=(12, 22)), "ein <b>rotes x Wal schwimmt</b>"),
+    ],
+)
+def test_what_encloses_words_encloses_what_takes_their_place(mark: Mark, expected: str) -> None:
+    links = [(0, 0, 1.0), (1, 1, 1.0), (2, 3, 1.0), (3, 4, 1.0)]
+    marks = [Mark(2, 9, tags=("<b>", "</b>")), mark]
+    assert written("a red dog runs", marks, "ein rotes x Hund läuft", links) == expected
+
+
 @given(
     st.lists(st.sampled_from(["a", "b,", "狗", "«x»", "F5", ".", "\u200b"]), max_size=7),
     st.lists(st.sampled_from(["A", "B,", "犬", "„X“", "F5", ".", "\u200b"]), max_size=7),
@@ -169,7 +183,8 @@ def test_every_mark_is_there_once_and_the_text_is_whole(
     line, translation = " ".join(source), " ".join(target)
     marks = []
     for start, stop, is_term in sorted((min(a, b), max(a, b), c) for a, b, c in spans if max(a, b) <= len(line)):
-        if not marks or start >= marks[-1].stop:
+        is_inside = is_term and marks and marks[-1].instead is None and stop <= marks[-1].stop
+        if not marks or start >= marks[-1].stop or is_inside:
             is_replaced, number = is_term and start < stop, len(marks)
             tags = ("", "") if is_replaced else (f"<{number}>", f"</{number}>")
             marks.append(Mark(start, stop, instead="T" if is_replaced else None, tags=tags))
