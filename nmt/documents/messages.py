@@ -2,9 +2,9 @@
 
 What is translated already stays, also where it is marked as fuzzy; what is written here is marked as in need of a
 review where the format has a mark for that. All plural forms get a translation: the first that of the singular, the
-others that of the plural. A line of a message is a text of its own, and tags in it are marks (see `tagged`), as are the
-elements of XLIFF. An access key, as in &File and _Open, is taken out, and the translation gets one. Comments, keys
-and headers stay; the toolkit may wrap and indent anew what it writes.
+others that of the plural. What ends at a line feed or a tab is a text of its own, and tags in it are marks (see
+`tagged`), as are the elements of XLIFF. An access key, as in &File and _Open, is taken out, and the translation gets
+one. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
 """
 
 import logging
@@ -44,7 +44,7 @@ _ACCESS_KEY = regex.compile(rf"(?<![^\s>]){_SIGN}")
 _INSIDE = regex.compile(rf"(?<=(?<![^\s>])[^\W_]*){_SIGN}(?![A-Z])|{_ACCESS_KEY.pattern}")  # of a word, too
 _NONE = regex.compile(r"(?!)")
 _LETTER = re.compile(r"<[^<>]*>|&#?\w+;|[%{$]\S*|(?<!\w)([^\W_])")  # the first of a word, but of no placeholder
-_ROW = re.compile(r"[^\n]*\n|[^\n]+")
+_ROW = re.compile(r"[^\n\t]*[\n\t]|[^\n\t]+")
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})", re.IGNORECASE)
 """A character as two escaped surrogates, of which the toolkit makes two characters."""
 

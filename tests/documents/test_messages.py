@@ -56,6 +56,7 @@ def test_a_form_that_is_not_only_of_one_has_all_placeholders() -> None:
     ("message", "lines", "expected"),
     [
         (r"<b>Two dogs</b> play\n  in <a href='x'>a</a> park.\n", ["Two dogs play", "in a park."], None),
+        (r"\tOpen\t\tCtrl+O\n", ["Open", "Ctrl+O"], "\tOpen\t\tCtrl+O\n"),
         (r"a < b & c %s {n}", ["a < b & c %s {n}"], None),
         ("42", [], ""),
     ],
