@@ -71,7 +71,8 @@ class Messages:
 
     language = Language(
         regex.compile(
-            r"(?m)(?<=^\"Language: |<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"'])[\w-]+"
+            r"(?m)(?<=^\"Language: |\"@@locale\"\s*:\s*\"|"
+            r"<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"'])[\w-]+"
         )
     )
 

@@ -124,6 +124,7 @@ ENTRY = "<source>Today our men</source>"
         ("html", f"{{}}<body><p lang='en'>{LINE}", '<html xml:lang="{}" lang="{}">'),
         ("ttml", f"{{}}<p begin='1s' end='2s' xml:lang='en'>{LINE}</p></tt>", "<tt xmlns='' xml:lang='{}'>"),
         ("po", f'msgid ""\nmsgstr ""\n{{}}\nmsgid "{LINE}"\nmsgstr ""\n', '"Language: {}\\n"\n'),
+        ("json", '{{{}, "a": "' + LINE + '"}}', '"@@locale": "{}"'),
         (
             "ts",
             f"{{}}<context><name>a</name><message>{ENTRY}<translation/></message></context></TS>",
