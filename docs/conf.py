@@ -6,6 +6,7 @@ reStructuredText; notebooks become Markdown; and a link to a file of the reposit
 configuration or a test, leads to a page with that file, or to the class in the API that it names.
 """
 
+import gc
 import inspect
 import json
 import re
@@ -26,6 +27,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 import nmt
 
 ROOT = Path(__file__).resolve().parent.parent
+gc.disable()  # nearly all that a build makes stays to its end: looking for garbage took a third of the time
 
 project = "nmt-toolkit"
 author = "the nmt-toolkit authors"
@@ -270,7 +272,7 @@ def pages_of_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 NAVIGATION: dict[tuple[Any, ...], str] = {}
-"""The navigation of all pages of files in one folder, which takes longer than the rest of such a page."""
+"""The navigation of all pages of files as deep as one another, which takes longer than the rest of such a page."""
 
 
 def share_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document) -> None:
@@ -278,9 +280,9 @@ def share_navigation(app: Sphinx, page: str, template: str, context: dict[str, A
     if page.startswith("files/") and make is not None:
 
         def toctree(**options: Any) -> str:
-            folder = page.rsplit("/", 1)[0], *sorted(options.items())
-            if folder not in NAVIGATION:
-                NAVIGATION[folder] = make(**options)
-            return NAVIGATION[folder]
+            depth = page.count("/"), *sorted(options.items())
+            if depth not in NAVIGATION:
+                NAVIGATION[depth] = make(**options)
+            return NAVIGATION[depth]
 
         context["toctree"] = toctree

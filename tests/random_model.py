@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from nmt.cli.export import main as export
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, save_model
@@ -58,4 +59,12 @@ def save_random_model(
     for weight in network.parameters():
         weight.data *= 3  # so that translations differ from line to line
     save_model(path, ModelFile(config, network.state_dict(), subwords.model, subwords.model, (subwords.size,) * 2, {}))
+    return path
+
+
+def exported(model: Path) -> Path:
+    """The same model for ONNX Runtime, beside it: processes that translate with it spend no seconds on PyTorch."""
+    path = model.with_name("exported")
+    if not path.exists():
+        assert export(["--model", str(model), "--output", str(path)]) == 0
     return path

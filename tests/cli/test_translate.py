@@ -21,7 +21,7 @@ from nmt.cli.shortlist import main as shortlist
 from nmt.cli.translate import main
 from nmt.decoding.reading import Reader
 from tests.cli.conftest import refused
-from tests.random_model import save_random_model
+from tests.random_model import exported, save_random_model
 
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
@@ -161,16 +161,16 @@ def run(*options: object, **keywords: object) -> subprocess.Popen:
 
 @pytest.mark.slow
 def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
-    with run("--model", model) as process:
+    with run("--model", exported(model)) as process:
         output, errors = process.communicate(HOSTILE)
     assert errors.count(b"\n") == errors.count(b"warning: ") == 2
-    assert output.decode("utf-8").split("\n")[:-1] == translated(model, source)
+    assert output.decode("utf-8").split("\n")[:-1] == translated(exported(model), source)
 
 
 @pytest.mark.slow
 def test_a_program_that_waits_for_its_answers(model: Path) -> None:
     """It writes a line and keeps the pipe open; two lines at once have two answers."""
-    with run("--model", model, bufsize=0) as process:  # what a buffer has taken, `select` cannot see
+    with run("--model", exported(model), bufsize=0) as process:  # what a buffer has taken, `select` cannot see
         for text, answers in ((b"A dog runs.\n", 1), (b"\nTwo men\n", 2), (b"Two men\nare", 1)):
             process.stdin.write(text)
             process.stdin.flush()
@@ -218,7 +218,7 @@ def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     program = "import sys; from nmt.cli.translate import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "--model", model, "--input", source]
+    command = [sys.executable, "-c", program, "--model", exported(model), "--input", source]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)
         shown = b""

@@ -11,6 +11,7 @@ from nmt.cli.translate import main
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from tests.cli.conftest import refused
+from tests.random_model import exported
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
 
@@ -34,10 +35,10 @@ def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_standard_input_and_output(model: Path) -> None:
-    command = [sys.executable, "-m", "nmt", "translate", "--model", str(model), "--format", "html"]
+    command = [sys.executable, "-m", "nmt", "translate", "--model", str(exported(model)), "--format", "html"]
     done = subprocess.run(command, input=HTML.encode(), capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.decode() == translate_document(Translator.load(model), HTML, format="html")
+    assert done.stdout.decode() == translate_document(Translator.load(exported(model)), HTML, format="html")
     assert done.stdout.endswith(b"</p>\r\n<!-- two men -->")
     packed = subprocess.run(command, input=gzip.compress(HTML.encode()), capture_output=True, timeout=100)
     assert packed.returncode == 2

@@ -3,6 +3,7 @@
 On Windows itself nothing is simulated.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.training import dry_run
 from tests.conftest import ROOT
 from tests.end_to_end.conftest import assert_same
 
@@ -51,6 +53,17 @@ with RunFolder.open(folder / "run", config, resume=False) as run:
 print(sorted(signals.WORDS.values()))
 """
 
+# Several commands in one process, which must have closed the files of one before the next. A dry run times one update.
+COMMANDS = """
+import json
+import sys
+from importlib import import_module
+from nmt.training import dry_run
+dry_run.WARM_UP, dry_run.TIMED = 0, 1
+for name, *words in json.loads(sys.argv[1]):
+    assert import_module(f"nmt.cli.{name}").main(words) == 0
+"""
+
 
 def elsewhere(folder: Path) -> dict[str, str]:
     """The environment of a program there; what it keeps for later starts is in the folder."""
@@ -83,37 +96,47 @@ def test_files_and_locks(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_training_and_its_translations_are_the_same(
-    tiny: Callable[..., Path], corpus: Path, command: Callable[..., list[str]], tmp_path: Path
+    tiny: Callable[..., Path],
+    corpus: Path,
+    command: Callable[..., list[str]],
+    threads: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """From files to a model and to translations, byte for byte; each training is resumed."""
-
-    def run(environment: dict[str, str], name: str, *arguments: object) -> None:
-        ended = subprocess.run(command(name, *arguments), env=environment, capture_output=True, text=True, cwd=tmp_path)
-        assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
-
+    threads(1)
+    monkeypatch.chdir(tmp_path)
+    for name in ("WARM_UP", "TIMED"):
+        monkeypatch.setattr(dry_run, name, 1)  # COMMANDS sets them, and they are to be as before in the end
     source, lines = corpus / "test.en", (corpus / "test.en").read_bytes().splitlines(keepends=True)
     config = tiny(training={"max_epochs": 2})
-    text = ["--source", corpus / "train.en", "--target", corpus / "train.de"]
-    languages = ["--source-language", "en", "--target-language", "de"]
-    places = {name: tmp_path / name for name in ("here", "there")}
-    for name, folder in places.items():
-        folder.mkdir()
-        (folder / "made").mkdir()
-        environment = HERE if name == "here" else elsewhere(folder)
-        run(environment, "init", *text, *languages, "--output", folder / "made")
-        for epochs in (1, 2):
-            length = "--set", f"training.max_epochs={epochs}"
-            resume = ["--resume"] if (folder / "run").exists() else []
-            run(environment, "train", "--config", config, "--output", folder / "run", *length, *resume)
-        shutil.rmtree(corpus / "cache")
-        how = "--model", folder / "run", "--precision", "int8"  # for which graphs are kept
-        run(environment, "translate", *how, "--input", source, "--output", folder / "output")
-    here, there = places.values()
+    here, there = (tmp_path / name for name in ("here", "there"))
+
+    def commands(folder: Path) -> list[list[str]]:
+        (folder / "made").mkdir(parents=True)
+        text = ["--source", corpus / "train.en", "--target", corpus / "train.de", "--output", folder / "made"]
+        training = ["train", "--config", config, "--output", folder / "run", "--set"]
+        how = ["--model", folder / "run", "--precision", "int8"]  # for which graphs are kept
+        all_words = [
+            ["init", *text, "--source-language", "en", "--target-language", "de"],
+            [*training, "training.max_epochs=1"],
+            [*training, "training.max_epochs=2", "--resume"],
+            ["translate", *how, "--input", source, "--output", folder / "output"],
+        ]
+        return [[str(word) for word in words] for words in all_words]
+
+    environment = elsewhere(there)
+    program = [sys.executable, "-c", COMMANDS, json.dumps(commands(there))]
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+    shutil.rmtree(corpus / "cache")
+    monkeypatch.setattr(sys, "argv", ["", json.dumps(commands(here))])
+    exec(COMMANDS, {})
     assert_same(here / "run", there / "run")
     for file in ("made/train.en", "made/my.yaml", "output"):
         assert (here / file).read_bytes().replace(b"/here/", b"/there/") == (there / file).read_bytes(), file
     assert any((there / "nmt-toolkit").iterdir())
-    translate = command("translate", *how)
+    translate = command("translate", "--model", there / "run", "--precision", "int8")
     with subprocess.Popen(translate, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -13,12 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.random_model import text
+from tests.random_model import exported, text
 
 pytestmark = pytest.mark.slow
 
 LINES = 100
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def model(model: Path) -> Path:
+    return exported(model)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from nmt.cli.translate import main
 from tests.conftest import ROOT
-from tests.random_model import save_random_model, text
+from tests.random_model import exported, save_random_model, text
 
 LINES = 45
 EXAMPLES = ROOT / "examples"
@@ -21,8 +21,8 @@ class Task:
     """A model, a text, and what nmt-translate makes of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.model, self.source, self.output = (folder / name for name in ("best.safetensors", "source", "out"))
-        save_random_model(self.model)
+        self.model = exported(save_random_model(folder / "best.safetensors"))
+        self.source, self.output = folder / "source", folder / "out"
         self.source.write_text(text(LINES), encoding="utf-8")
         expected = folder / "expected"
         assert main(["--model", str(self.model), "--input", str(self.source), "--output", str(expected)]) == 0

@@ -27,7 +27,7 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.serving.api import Service, application
 from nmt.serving.server import listening
-from tests.random_model import text
+from tests.random_model import exported, text
 from tests.serving.doubles import Backwards
 from tests.serving.process import Server
 
@@ -104,7 +104,7 @@ def test_answers_are_those_of_the_translator(server: Server, model: Path) -> Non
 def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     """Whatever was accepted is answered, then the server refuses, and ends with 0."""
     clients = 12
-    server = Server("--model", f"en-de={model}", "--beam-size", "12", "--max-texts", "30")
+    server = Server("--model", f"en-de={exported(model)}", "--beam-size", "12", "--max-texts", "30")
     with ThreadPoolExecutor(clients) as pool:
         answers = [pool.submit(ask, server.port, LINES) for _ in range(clients)]
         while f"nmt_characters_total {clients * sum(map(len, LINES))}.0\n" not in _metrics(server):
