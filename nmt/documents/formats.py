@@ -111,11 +111,10 @@ FORMATS: dict[str, Kind] = {
     "properties": Kind(partial(_messages, form="properties"), (".properties",)),
     "json": Kind(partial(_messages, form="json"), (".json", ".arb")),
 }
-_PANDOC = "convert it, as pandoc does, to HTML or Markdown"
 _COLUMN = "save the column of texts as a file with one text a line"
 OTHERS = {  # extensions of what is not read, and what to do with it
     **dict.fromkeys((".doc", ".docx", ".odp", ".odt", ".ppt", ".pptx", ".rtf"), "save it as HTML"),
-    **dict.fromkeys((".adoc", ".epub", ".ipynb", ".rst", ".tex"), _PANDOC),
+    **dict.fromkeys((".adoc", ".epub", ".ipynb", ".rst", ".tex"), "convert it, as pandoc does, to HTML or Markdown"),
     **dict.fromkeys((".csv", ".ods", ".tsv", ".xls", ".xlsx"), _COLUMN),
     **dict.fromkeys((".resx", ".strings", ".xml", ".yaml", ".yml"), "convert its texts to PO or XLIFF, and back again"),
     **dict.fromkeys((".7z", ".rar", ".tar", ".tgz", ".zip"), "unpack it, and give the files in it"),

@@ -2,11 +2,11 @@
 
 What is translated already stays, also where it is marked as fuzzy; what is written here is marked as in need of a
 review where the format has a mark for that. All plural forms get a translation: the first that of the singular, the
-others that of the plural. What ends at a line feed or a tab is a text of its own, and tags in it are marks (see
-`tagged`), as are the elements of XLIFF. An access key, as in &File and _Open, is taken out, and the translation gets
-one. Comments, keys and headers stay; the toolkit may wrap and indent anew what it writes.
+others that of the plural. Lines, and texts between tabs, are texts of their own, and tags in them are marks, as are the
+elements of XLIFF. Access keys (&File, _Open) are taken out and given to translations. The toolkit may wrap files anew.
 """
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -39,10 +39,9 @@ _XML = Notation(
 )
 _PLACEHOLDER = re.compile(r"%\(\w+\)|%\d*\$?[a-zA-Z]|\{\w*\}")
 _BESIDE_MESSAGE = re.compile(r"\.(?:description|placeholders\..*)$")  # of a message of a browser's extension
-_SIGN = r"(?:&(?:amp;)?|_)(?=\w)(?![^\W_]*(?:[_;=(]|\.\w))"
-_ACCESS_KEY = regex.compile(rf"(?<![^\s>]){_SIGN}")
-_INSIDE = regex.compile(rf"(?<=(?<![^\s>])[^\W_]*){_SIGN}(?![A-Z])|{_ACCESS_KEY.pattern}")  # of a word, too
-_NONE = regex.compile(r"(?!)")
+_SIGN = r"(?=[&_])(?<=(?<![^\s>]){})(?:&(?:amp;)?|_)(?=\w)(?![^\W_]*(?:[_;=(]|\.\w))"  # before a letter of a word
+_SIGNS = map(_SIGN.format, ("", r"(?:|[^\W_]+(?=[&_](?:amp;)?+[^A-Z]))"))  # the first letter, or any
+_ACCESS_KEYS = [regex.compile(rf"(?s)\A(?:(?!{sign}).)*+\K{sign}(?!.*{sign})") for sign in _SIGNS]  # one alone
 _LETTER = re.compile(r"<[^<>]*>|&#?\w+;|[%{$]\S*|(?<!\w)([^\W_])")  # the first of a word, but of no placeholder
 _ROW = re.compile(r"[^\n\t]*[\n\t]|[^\n\t]+")
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][\da-f]{2})\\u(d[c-f][\da-f]{2})", re.IGNORECASE)
@@ -88,7 +87,7 @@ class Messages:
             self._store = _parsed(text, name, form)
             self._plurals = _plurals(self._store, text, name) if form == "po" else None
             names = {unit.getid() for unit in self._store.units} if form == "json" else set()
-            self._access_key = _access_key(self._store) if self._kind.mark else _NONE
+            self._access_key = _access_key(self._store)
             for unit in self._store.units:
                 if self._is_open(unit, names):
                     messages = [self._read(message) for message in self._messages(unit)]
@@ -123,7 +122,7 @@ class Messages:
         return [one if form == form_of_one and forms > 1 else many for form in range(forms)]
 
     def _read(self, message: str) -> list[Part]:
-        message = _without_access_key(message, self._access_key)
+        message = self._access_key.sub("", message)
         rows = [message] if self._kind.notation is _XML else _ROW.findall(message)
         return [part_of(row, self._kind.notation, self.lines) for row in rows]
 
@@ -142,7 +141,7 @@ class Messages:
                 self._kind.mark(unit)
         written = bytes(self._store).decode("utf-8").removeprefix("\ufeff")
         if self._form == "properties" and self._text.isascii():  # as older Javas need it
-            written = re.sub(r"[^\x00-\x7f]", _escaped, written)
+            written = re.sub(r"[^\x00-\x7f]", lambda character: json.dumps(character[0])[1:-1], written)
         return f"\ufeff{written}" if self._text.startswith("\ufeff") else written
 
 
@@ -153,41 +152,32 @@ def translated(text: str, *, name: str, form: str) -> Iterator[tuple[str, str]]:
     Raises UserError, which calls the file `name`, where the toolkit cannot read it.
     """
     with _refused(name, form):
-        store = _parsed(text, name, form)
-        access_key = _access_key(store)
+        access_key = _access_key(store := _parsed(text, name, form))
         for unit in store.units:
             if unit.isheader() or unit.isobsolete():
                 continue
             is_done = unit.istranslated() and not unit.isfuzzy()
             sources, targets = (getattr(side, "strings", [side]) for side in (unit.source, unit.target))
             for pair in dict.fromkeys(((sources[0], targets[0]), (sources[-1], targets[-1]))):
-                pieces = [piece_of(_without_access_key(str(side), access_key), _AS_WRITTEN) for side in pair]
+                pieces = [piece_of(access_key.sub("", str(side)), _AS_WRITTEN) for side in pair]
                 source, target = (piece.text if piece else "" for piece in pieces)
                 yield source, target if is_done else ""
 
 
 def _access_key(store: Any) -> "regex.Pattern[str]":
     """What stands before a letter that is an access key: within words, as also in for_user, only if most begin one."""
-    before, both = (sum(len(sign.findall(str(unit.source))) for unit in store.units) for sign in (_ACCESS_KEY, _INSIDE))
-    return _INSIDE if 2 * before > both else _ACCESS_KEY
-
-
-def _without_access_key(text: str, access_key: "regex.Pattern[str]") -> str:
-    return access_key.sub("", text) if len(access_key.findall(text)) == 1 else text
+    at_words, both = (sum(key.search(str(unit.source)) is not None for unit in store.units) for key in _ACCESS_KEYS)
+    return _ACCESS_KEYS[2 * at_words > both]
 
 
 def _with_access_key(text: str, source: str, access_key: "regex.Pattern[str]") -> str:
-    """A translation with an access key if the source has one: the same letter, if a word begins with it, as people
-    mostly choose it, or else the first of a word.
-    """
-    keys = [*access_key.finditer(source)]
+    """With a key if the source has one: the same letter if a word begins with it, as people mostly do, or the first."""
+    key = access_key.search(source)
+    if key is None or text == access_key.sub("", source):
+        return source if key else text
     letters = [match.start(1) for match in _LETTER.finditer(text) if match[1]]
-    if len(keys) != 1 or not letters:
-        return text
-    if text == access_key.sub("", source):
-        return source
-    place = next((at for at in letters if text[at].lower() == source[keys[0].end()].lower()), letters[0])
-    return f"{text[:place]}{keys[0][0]}{text[place:]}"
+    place = min(letters, key=lambda at: text[at].lower() != source[key.end()].lower(), default=0)
+    return f"{text[:place]}{key[0]}{text[place:]}"
 
 
 def _parsed(text: str, name: str, form: str) -> Any:
@@ -204,9 +194,7 @@ def _parsed(text: str, name: str, form: str) -> Any:
     }[form]()
     if (entity := re.search(r"<!ENTITY", text)) and form in ("ts", "xliff", "xliff2"):
         line = text.count("\n", 0, entity.start()) + 1
-        raise UserError(
-            f"{name}, line {line}: entities of a file's own are not read; replace them by what they stand for"
-        )
+        raise UserError(f"{name}, line {line}: entities of a file's own are not read")
     properties.DialectJavaUtf8.preserve_blank_lines = True  # of which it would leave out some
     if form == "json":
         indent = re.search(r"\n([ \t]+)\"", text)
@@ -270,8 +258,3 @@ def _set_content(unit: Any, content: str) -> None:
     unit.target = "-"  # makes the element where there is none
     made = etree.fromstring(f"{before}{content}{after}")
     unit.target_dom.text, unit.target_dom[:] = made.text, list(made)
-
-
-def _escaped(character: re.Match[str]) -> str:
-    units = character[0].encode("utf-16-be").hex()
-    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
