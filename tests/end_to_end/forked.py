@@ -146,13 +146,17 @@ class Job:
             for rank in range(processes)
         ]
 
-    def finish(self) -> tuple[int, str]:
+    def finish(self, *, as_torchrun: bool = False) -> tuple[int, str]:
         """Wait for the end of all; the first exit code but 0, and what they said, one after the other.
 
-        `codes` then has the exit codes of all.
+        `codes` then has the exit codes of all. As torchrun does, the others can be sent SIGTERM when one has failed.
         """
         deadline = time.monotonic() + PATIENCE
         while any(process.poll() is None for process in self.processes) and time.monotonic() < deadline:
+            if as_torchrun and any(process.poll() for process in self.processes):
+                for process in self.processes:
+                    process.send_signal(signal.SIGTERM)
+                as_torchrun = False
             time.sleep(0.02)
         self.kill()  # what still runs, whose code is then that of the signal
         ended = [process.finish() for process in self.processes]

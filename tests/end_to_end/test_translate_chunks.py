@@ -1,16 +1,12 @@
-"""nmt-translate under torchrun: the outputs of one process, killed processes, and who tells of mistakes."""
+"""nmt-translate as if under torchrun: the outputs of one process, killed processes, and who tells of mistakes."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from nmt.cli.translate import main
-from tests.end_to_end.conftest import finish
 from tests.end_to_end.forked import Job
 from tests.random_model import text
 
@@ -33,33 +29,6 @@ def whole(arguments: list[str], tmp_path: Path) -> bytes:
     """The output of one process."""
     assert main([*arguments, "--output", str(tmp_path / "whole"), "--alignments", str(tmp_path / "whole.align")]) == 0
     return (tmp_path / "whole").read_bytes()
-
-
-def start_torchrun(*arguments: str) -> "subprocess.Popen[str]":
-    """Start nmt-translate in two processes."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return subprocess.Popen(
-        [sys.executable, *torchrun, "-m", "nmt", "translate", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
-def workers(output: Path) -> dict[int, int]:
-    """The process ids of those that translate to an output, by their ranks."""
-    processes = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (folder / "environ").read_bytes().split(b"\0")
-            line = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if str(output).encode() in line and b"torch.distributed.run" not in line:
-            ranks = [int(variable.removeprefix(b"RANK=")) for variable in variables if variable.startswith(b"RANK=")]
-            processes |= dict.fromkeys(ranks, int(folder.name))
-    return processes
 
 
 def finished(folder: Path) -> list[Path]:
@@ -105,11 +74,13 @@ def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: b
 def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
     output = tmp_path / "out"
-    process = start_torchrun(*arguments, "--output", str(output), "--chunk-lines", "1")
-    wait_for_a_chunk(tmp_path)
-    os.kill(workers(output)[1], signal.SIGKILL)
-    code, errors = finish(process)
-    assert code != 0
+    job = Job(2, "translate", *arguments, "--output", output, "--chunk-lines", 1)
+    try:
+        wait_for_a_chunk(tmp_path)
+    finally:
+        job.processes[1].kill()
+    _, errors = job.finish(as_torchrun=True)
+    assert job.codes == [128 + signal.SIGTERM, -signal.SIGKILL], errors
     assert "nmt-translate: terminated; " in errors
     assert f" of {LINES} chunks are kept in {tmp_path / 'out.chunks-'}" in errors
     done = len(finished(tmp_path))
@@ -133,18 +104,17 @@ def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     """By the first process, also where others find it; and one that is found while translating by who finds it."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("\n" * 6 + "dog\n" + "\n" * (LINES - 7), encoding="utf-8")  # of a blank line
-    for more, told, by_torchrun in (
-        (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:", False),
-        (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 ", True),
+    for more, told, codes in (
+        (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:", {2}),
+        (
+            ("--output", tmp_path / "out", "--prefix", prefixes),
+            "nmt-translate: error: line 7 ",
+            {2, 128 + signal.SIGTERM},
+        ),
     ):
-        if by_torchrun:
-            code, errors = finish(start_torchrun(*arguments, *more))
-            assert code != 0
-            assert "exitcode  : 2 " in errors
-        else:
-            job = Job(2, "translate", *arguments, *more)
-            _, errors = job.finish()
-            assert job.codes == [2, 2]
+        job = Job(2, "translate", *arguments, *more)
+        _, errors = job.finish(as_torchrun=len(codes) > 1)
+        assert set(job.codes) == codes, errors
         lines = [line for line in errors.splitlines() if ": waiting for " not in line]  # what a busy machine waits for
         assert sum(line.startswith("nmt-translate: ") for line in lines) == 1, errors
         assert errors.count(told) == 1, errors
