@@ -63,6 +63,7 @@ def settings(corpus: Path) -> dict[str, Any]:
             "save_every": "3 updates",
             "log_every": 7,
         },
+        "decoding": {"beam_size": 2, "max_length_ratio": 1.0, "max_length_extra": 2},  # such models find no end
     }
 
 

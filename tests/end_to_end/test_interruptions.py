@@ -82,6 +82,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "average_best": 2,
             "log_every": 2,
         },
+        "decoding": {"beam_size": 2, "max_length_ratio": 0.5, "max_length_extra": 2},  # such models find no end
     }
     path = folder / "smallest.yaml"
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
