@@ -114,7 +114,7 @@ def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     ):
         job = Job(2, "translate", *arguments, *more)
         _, errors = job.finish(as_torchrun=len(codes) > 1)
-        assert set(job.codes) == codes, errors
+        assert {2} <= set(job.codes) <= codes, errors
         lines = [line for line in errors.splitlines() if ": waiting for " not in line]  # what a busy machine waits for
         assert sum(line.startswith("nmt-translate: ") for line in lines) == 1, errors
         assert errors.count(told) == 1, errors
