@@ -3,15 +3,18 @@
 A translation has it as it is (see `nmt.decoding.text.protect`), unless the text that a model was trained on shows
 otherwise: a tag for the language to be written, such as <es>, or for the case and the number of an inflected form
 stands in the source alone. What the training text translates, the model is shown; and so is what it nearly always
-carries over, such as the %s of messages, around which the model has learned to write sentences.
+carries over, such as the %s of messages, around which the model has learned to write sentences. Numbers it is shown,
+and those of a form such as 0,000 are compared with those of the translation unless the training text translates them.
 
 It knows lines of text, and nothing of models.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
+from unicodedata import decimal
 
 import regex
 
@@ -31,6 +34,9 @@ _OF_NAME = rf"[\w--[{UNSPACED}]]"
 _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
+_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:/'-]\d+)*)"
+_NUMBERS, _IN_WORD = regex.compile(_NUMBER), regex.compile(rf"(?V1)[{_OF_NAME}]")
+_DIGIT = re.compile(r"\d")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
@@ -47,7 +53,7 @@ PATTERNS = {
     r"\b[A-Za-z]:\\[^\s<>\"|]+",
     "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
     rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
-    "numbers": r"(?<![\p{L}\p{N}])[+-]?\d+(?:[.,:/'-]\d+)*[%°]?(?![\p{L}\p{N}])",
+    "numbers": rf"(?<![{_OF_NAME}])[+-]?{_NUMBER}[%°]?(?![{_OF_NAME}])",
 }
 _SIGNS = rf"{{%$<@#/\\\u20e3{_EMOJI}"  # each match has one of these, or is a number
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
@@ -59,8 +65,74 @@ MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
-Learned = dict[str, bool]
-"""What a model has learned of what is no words: whether translations have it as it is, or it is translated."""
+Learned = dict[str, bool | str]
+"""What a model has learned of what is no words: whether translations have it as it is, or it is translated.
+
+Of numbers, by their forms, in what form translations have them: 0,000.00 as 0.000,00, with ~ where only most have them.
+"""
+
+
+def numbers_of(text: str) -> list[tuple[int, int]]:
+    """Where a text has numbers, without signs, and digits in words."""
+    return [match.span() for match in _NUMBERS.finditer(text)] if _DIGIT.search(text) else []
+
+
+def is_in_word(text: str, start: int, stop: int) -> bool:
+    """Whether the characters [start, stop) touch others of a word, as in F5 and 1980s, or of a code such as &#91;."""
+    touches = _IN_WORD.match(text, start - 1, start) or _IN_WORD.match(text, stop)
+    return touches is not None or text.endswith("&#", 0, start)
+
+
+def is_form(text: str) -> bool:
+    """Whether it is the form of a number."""
+    return form_of(text) == text and numbers_of(text) == [(0, len(text))]
+
+
+def form_of(number: str) -> str:
+    """The number with zeros for its digits."""
+    return "".join(chr(ord(one) - decimal(one)) if one.isdecimal() else one for one in number)
+
+
+def in_form(number: str, form: str) -> str:
+    """The number in a form, if it has as many digits."""
+    if len(_digits(form)) != len(_digits(number)):
+        return number
+    values = (decimal(one) for one in number if one.isdecimal())
+    return "".join(chr(ord(one) + next(values)) if one.isdecimal() else one for one in form)
+
+
+def _digits(number: str) -> str:
+    return "".join(str(decimal(one)) for one in number if one.isdecimal())
+
+
+def _parts(number: str) -> list[str]:
+    """The numbers in a date or a time."""
+    return [_digits(part).lstrip("0") for part in re.findall(r"\d+", number)]
+
+
+def compared(numbers: Sequence[str], others: Sequence[str]) -> tuple[dict[int, int | None], list[int]]:
+    """Which numbers of a text its translation has, and what `others` it has.
+
+    Of each, its place in the text: where the translation has one of the same digits, however they are grouped, or None
+    where it has its parts, as of a date in another order.
+    """
+    same: dict[str, list[int]] = {}
+    for place in reversed(range(len(others))):
+        same.setdefault(_digits(others[place]), []).append(place)
+    found: dict[int, int | None] = {
+        place: places.pop() for place, number in enumerate(numbers) if (places := same.get(_digits(number)))
+    }
+    left = {place for places in same.values() for place in places}
+    parts: dict[str, list[int]] = {}
+    for place in left:
+        for part in _parts(others[place]):
+            parts.setdefault(part, []).append(place)
+    for place, number in enumerate(numbers):
+        needed = Counter(_parts(number))
+        if place not in found and all(len(parts.get(part, ())) >= count for part, count in needed.items()):
+            left -= {parts[part].pop() for part in needed.elements()}
+            found[place] = None
+    return found, sorted(left)
 
 
 class Sets:
@@ -83,16 +155,19 @@ class Carried:
 
     def __init__(self) -> None:
         self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
+        self.forms: dict[str, Counter[str]] = {}  # of numbers of the source, and those that the target has them in
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
         self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
 
     def add(self, source: str, target: str) -> None:
         """Count the next pair."""
-        texts = {match[0]: match[0] in target for match in islice(self._sets.matches(source), MOST_OF_A_LINE)}
+        matches = [*islice(self._sets.matches(source), MOST_OF_A_LINE)]
+        texts = {match[0]: match[0] in target for match in matches}
         is_list = not source[:1].isalpha() or source[1:2] == ")"  # most lines are none, and matched no further
         if is_list and (match := BEGINNING.match(source)) and (beginning := match[0].rstrip()):
             texts[beginning] = target.startswith(beginning)
         self._pairs += 1
+        self._count_numbers(source, target, [match.span() for match in matches])
         if not _LETTER.search(source):
             texts[WITHOUT_LETTERS] = source.strip() == target.strip()
         for text, is_carried in texts.items():
@@ -102,10 +177,33 @@ class Carried:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
 
+    def _count_numbers(self, source: str, target: str, matches: Sequence[tuple[int, int]]) -> None:
+        """Count the forms of numbers, but for those in what the sets match."""
+        if not (spans := numbers_of(source)):
+            return
+        numbers = [source[slice(*span)] for span in spans]
+        others = [target[slice(*span)] for span in numbers_of(target)]
+        found, _ = compared(numbers, others)
+        for place, (start, stop) in enumerate(spans):
+            form, other = form_of(numbers[place]), found.get(place)
+            has = form_of(others[other]) if other is not None else form if place in found else ""
+            is_inside = is_in_word(source, start, stop) or any(start < last and first < stop for first, last in matches)
+            if not is_inside and (form in self.forms or len(self.forms) < MOST):
+                self.forms.setdefault(form, Counter())[has] += 1
+
     def learned(self) -> Learned:
-        """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED."""
+        """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED.
+
+        Of numbers, every form that stands in so many.
+        """
         least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
         learned: Learned = {}
+        for form, forms in self.forms.items():
+            if (count := forms.total()) >= ENOUGH:
+                carried = count - forms[""]
+                usual = max(filter(None, forms), key=lambda form: forms[form], default="")
+                mostly = "~" if carried < SHARE_CARRIED * count else ""
+                learned[form] = f"{mostly}{usual}" if 2 * carried >= count else False
         for text, (lines, carried) in sorted(self.counts.items()):
             begins_a_list = all(match[0] != text for match in self._sets.matches(text))  # and is nothing else
             is_carried = carried >= SHARE_CARRIED * lines and not begins_a_list
@@ -119,6 +217,6 @@ def learned_by(*trainings: Mapping[str, Any]) -> Learned:
     learned: Learned = {}
     for training in trainings:
         said = training.get(LEARNED)
-        for text, is_carried in said.items() if isinstance(said, dict) else ():
-            learned[text] = bool(is_carried) and learned.get(text, True)
+        for text, how in said.items() if isinstance(said, dict) else ():
+            learned[text] = how if learned.get(text, how) == how else False
     return dict(sorted(learned.items()))

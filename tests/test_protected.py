@@ -3,7 +3,7 @@
 import pytest
 
 from nmt import protected
-from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, learned_by
+from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, compared, form_of, in_form, learned_by
 
 
 def carried(*pairs: tuple[str, str, int]) -> Carried:
@@ -19,7 +19,7 @@ def test_what_the_training_text_translates_is_learned() -> None:
         ("<es> the dog {name}", "el perro {name}", ENOUGH),
         ("l a u f e n tense={PRS/FUT} num=SG", "l ä u f t", ENOUGH),
         ("<b>few</b>", "wenige", ENOUGH - 1),  # of which there are too few
-        ("see www.example.com 12 3", "siehe www.example.de zwölf 3", 2 * ENOUGH),
+        ("see www.example.com", "siehe www.example.de", 2 * ENOUGH),
         ("see www.example.org", "siehe www.example.org", ENOUGH),  # half of them as it is
         ("see www.example.org", "siehe dort", ENOUGH),
     )
@@ -35,10 +35,60 @@ def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
         ("---", "---", ENOUGH - 1),
         *((f"{number}", "some words", 1) for number in range(ENOUGH)),
     )
-    assert counts.learned() == {WITHOUT_LETTERS: False, "- 4.": False, "3.": False}
+    numbers = {"0000": "0000", "0": "~0"}
+    assert counts.learned() == {WITHOUT_LETTERS: False, "- 4.": False, "3.": False, **numbers}
     for _ in range(200 * ENOUGH):
         counts.add("a dog", "ein Hund")
-    assert counts.learned() == {"- 4.": False, "3.": False}
+    assert counts.learned() == {"- 4.": False, "3.": False, **numbers}
+
+
+def test_in_what_form_translations_have_numbers_is_learned() -> None:
+    counts = carried(
+        ("it is 1,234.50 or 12", "es ist 1.234,50 oder 12", 9),
+        ("it is 1,234.50 or 12", "es ist viel oder zwölf", 1),
+        ("3 dogs at 1:30 PM", "3 Hunde um 13.30 Uhr", 6),
+        ("3 dogs at 1:30 PM", "drei Hunde um halb zwei", 4),
+        ("on 2024-05-06 with 50-80 men", "am 6.5.2024 mit 50 bis 80 Männern", ENOUGH),
+        ("the 1,000,000 of F16 &#91;", "die 1\u00a0000\u00a0000 von F17 (", ENOUGH),
+        ("in 1999", "im Jahr 99", ENOUGH - 1),
+    )
+    assert counts.learned() == {
+        "0,000.00": "0.000,00",
+        "00": "00",
+        "0": "~0",
+        "0:00": False,
+        "0000-00-00": "0000-00-00",
+        "00-00": "00-00",
+        "0,000,000": "0\u00a0000\u00a0000",
+    }
+
+
+def test_a_number_in_another_form() -> None:
+    for number, form, expected in (("1,299.00", "0.000,00", "1.299,00"), ("12", "٠٠", "١٢"), ("٤٫٥", "0.0", "4.5")):
+        assert in_form(number, form) == expected
+        assert form_of(expected) == form
+    assert in_form("12", "000") == "12"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "others", "lost", "left"),
+    [
+        (["12", "7"], ["7", "12"], [], []),
+        (["12", "12"], ["12"], ["12"], []),
+        (["16,000"], ["16 000"], [], []),
+        (["05/06/2024"], ["6.5.2024"], [], []),
+        (["10-12"], ["10", "12"], [], []),
+        (["10", "12"], ["10-12", "10"], [], []),
+        (["2024-05-06"], ["20240-06"], ["2024-05-06"], ["20240-06"]),
+        (["1.5", "262"], ["1,5", "2622", "3"], ["262"], ["2622", "3"]),
+    ],
+)
+def test_which_numbers_a_translation_has(
+    numbers: list[str], others: list[str], lost: list[str], left: list[str]
+) -> None:
+    found, rest = compared(numbers, others)
+    assert [number for place, number in enumerate(numbers) if place not in found] == lost
+    assert [others[place] for place in rest] == left
 
 
 def test_a_line_counts_once() -> None:

@@ -34,7 +34,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     from nmt.data.corpus import read_lines
     from nmt.data.subwords import Subwords
     from nmt.models.model_file import load_model, model_path
-    from nmt.protected import learned_by
+    from nmt.protected import is_form, learned_by
     from nmt.text_form import source_form
 
     path = model_path(options.model)
@@ -58,8 +58,9 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         "attention": f"{network.attention.score}, {network.attention.scope}",
         "training_pairs": None if form is None else form.counts["lines"],
         # What is shown to it, although `decoding.protect` names it, and is translated, or carried over
-        "learned": [text for text, is_carried in learned.items() if not is_carried],
-        "carried": [text for text, is_carried in learned.items() if is_carried],
+        "learned": [text for text, how in learned.items() if how is False and not is_form(text)],
+        "carried": [text for text, how in learned.items() if how is True],
+        "numbers": {form: how for form, how in learned.items() if is_form(form)},  # see `nmt.protected.Learned`
         **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
     }
     if options.input is not None:

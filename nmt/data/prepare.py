@@ -46,7 +46,7 @@ class Prepared(NamedTuple):
     valid: PairedIds
     watched: Mapping[str, PairedIds] = {}  # the further validation corpora, by their names
     forms: Sequence[TextForm] = ()  # of both sides of the training text
-    learned: Mapping[str, bool] = {}  # what a model learns of what is no words, see `nmt.protected`
+    learned: Mapping[str, bool | str] = {}  # what a model learns of what is no words, see `nmt.protected`
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:

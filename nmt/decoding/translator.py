@@ -98,7 +98,7 @@ class Translator:
         languages: Languages | None = None,
         longest_trained: int | None = None,
         source_form: TextForm | None = None,
-        learned: Mapping[str, bool] | None = None,
+        learned: Mapping[str, bool | str] | None = None,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 

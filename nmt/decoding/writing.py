@@ -35,10 +35,11 @@ from nmt.decoding.text.alignment import (
     weighted_links,
     word_scores,
 )
+from nmt.decoding.text.carried import Difference, differences, restored
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.glossary import count_words
-from nmt.decoding.text.marks import ROOT, Mark, moved, pieces
-from nmt.decoding.text.protect import Seen, Sight, is_blank, is_shown, joined_spans, paired_tags, with_brackets
+from nmt.decoding.text.marks import ROOT, Mark, Weighted, moved, pieces
+from nmt.decoding.text.protect import Seen, Sight, is_blank, is_shown, joined_spans, paired_tags
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
@@ -71,6 +72,24 @@ class Written(NamedTuple):
     alignment: SoftAlignment | None
     finer: SoftAlignment | None = None  # the same, except in scripts without spaces
     scores: WordScores | None = None
+
+
+class _Draft(NamedTuple):
+    """The text of a hypothesis, before marks are placed in it."""
+
+    segment: Segment
+    hypothesis: Hypothesis
+    given: str  # as the model has written it, with UNKNOWN_MARK
+    text: str
+    parts: list[str]  # of its pieces
+    required: Sequence[Span]
+    marks: Sequence[Mark]  # to be placed, and those that it was shown
+    differences: Sequence[Difference]  # of these
+    replaces: bool  # whether there are unknown words to replace
+
+    @property
+    def needs_links(self) -> bool:
+        return any(not is_shown(mark) for mark in self.marks) or any(one.lost for one in self.differences)
 
 
 class _LineWords(NamedTuple):
@@ -114,14 +133,15 @@ class Writer:
             [(segment, self._as_title(segment, one)) for one in several]
             for segment, several in zip(chain(*segments), hypotheses, strict=True)
         ]
-        weights, of_segments = iter(self._attention([*chain(*found)])), iter(found)
+        drafts = [[self._draft(*one) for one in several] for several in found]
+        weights, of_segments = iter(self._attention([*chain(*drafts)])), iter(drafts)
         for line, parts in zip(lines, segments, strict=True):
             if not parts:
                 yield [self._nothing(line)]
                 continue
             words = cache(partial(_line_words, parts[0], self.vocabularies.source))  # where they are asked for
             yield self._whole_line(
-                [[self._written(*one, next(weights), words) for one in next(of_segments)] for _ in parts]
+                [[self._written(draft, next(weights), words) for draft in next(of_segments)] for _ in parts]
             )
 
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
@@ -153,20 +173,18 @@ class Writer:
         alignment = SoftAlignment(words, same, blocks, [(place, place) for place in range(len(same))])
         return _aligned(nothing, alignment, alignment)
 
-    def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Weights | None]:
-        """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
+    def _attention(self, drafts: Sequence[_Draft]) -> list[Weights | None]:
+        """The attention with which each was written, from one forced pass; None where none is needed."""
         needed = [
-            self.options.alignments
-            or self._replaces_unknown(segment, hypothesis)
-            or (bool(segment.seen.marks) and self.scorer.without_attention is None)
-            for segment, hypothesis in pairs
+            self.options.alignments or draft.replaces or (draft.needs_links and self.scorer.without_attention is None)
+            for draft in drafts
         ]
         if not any(needed):
-            return [None] * len(pairs)
+            return [None] * len(drafts)
         forced = iter(
             forced_decoding(
                 self.scorer,
-                [(segment.source, hypothesis.tokens) for segment, hypothesis in compress(pairs, needed)],
+                [(draft.segment.source, draft.hypothesis.tokens) for draft in compress(drafts, needed)],
                 batch_tokens=self.decoding.batch_tokens,
                 attention=True,
                 alignment_step=self.options.alignment_step,
@@ -174,44 +192,45 @@ class Writer:
         )
         return [next(forced).weights if needs else None for needs in needed]
 
-    def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
-        """Whether there are unknown words to replace, beyond the prefix."""
-        return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
-
-    def _written(
-        self, segment: Segment, hypothesis: Hypothesis, weights: Weights | None, words: Callable[[], _LineWords]
-    ) -> Written:
-        """The hypothesis with its text; `words` gives those of the line."""
-        target, tokens, seen = self.vocabularies.target, hypothesis.tokens, segment.seen
-        replaces = weights is not None and self._replaces_unknown(segment, hypothesis)
-        marked = None if replaces else len(segment.prefix.tokens)
+    def _draft(self, segment: Segment, hypothesis: Hypothesis) -> _Draft:
+        target, tokens, seen, begin = self.vocabularies.target, hypothesis.tokens, segment.seen, segment.prefix
+        replaces = self.options.replace_unknown is not None and UNKNOWN in tokens[len(begin.tokens) :]
+        marked = None if replaces else len(begin.tokens)
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
-        given = as_given(spelled, segment.prefix, target)
+        given = as_given(spelled, begin, target)
         text = _shown(given, seen)
-        carried = self.sight.carried_spans(text)
-        if weights is None and not (seen.marks or self.options.word_scores or carried):
+        beginning = begin.parts if given != spelled else []
+        parts = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
+        required, marks = self._required_spans(segment, text), self._to_place(segment, text)
+        terms = [mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark)]
+        there = (match.span() for term in terms for match in re.finditer(re.escape(term), text))
+        found = differences(seen, text, self.sight, fixed=joined_spans([*required, *there]))
+        return _Draft(segment, hypothesis, given, text, parts, required, marks, found, replaces)
+
+    def _written(self, draft: _Draft, weights: Weights | None, words: Callable[[], _LineWords]) -> Written:
+        """The hypothesis with its text; `words` gives those of the line."""
+        segment, hypothesis, text, seen = draft.segment, draft.hypothesis, draft.text, draft.segment.seen
+        if weights is None and not (draft.needs_links or draft.differences or self.options.word_scores):
             return Written(segment, hypothesis, text, None)
-        beginning = segment.prefix.parts if given != spelled else []
-        of_tokens = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
-        spans = spans_of_parts((_shown(part, seen) for part in of_tokens), text)
-        required, of_text, links = self._required_spans(segment, text), words_of_parts(text, spans, finer=True), []
-        marks = self._to_place(segment, text, carried, required)
-        if seen.marks and weights is not None:
+        spans = spans_of_parts((_shown(part, seen) for part in draft.parts), text)
+        of_text, links = words_of_parts(text, spans, finer=True), []
+        if draft.needs_links and weights is not None:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
-        parts = pieces(seen.text, marks, text, links, fixed=required, whole=carried)
-        if replaces:
+        marks, carried = self._all_marks(draft, links), self.sight.carried_spans(text)
+        parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=carried)
+        if draft.replaces and weights is not None:
             source = words().both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
             kept = [mark.place for mark in seen.marks]
-            for mark, word in replacements(seen.cased(given), text, attention, dictionary, begin=begin):
+            for mark, word in replacements(seen.cased(draft.given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
                 place = words().places[1][word]
-                if not (overlapping(required, mark.replaces) or overlapping(kept, place)):
+                if not (overlapping(draft.required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
-            replaced = pieces(seen.text, marks, text, links, fixed=required, whole=carried)
+            replaced = pieces(seen.text, marks, text, links, fixed=draft.required, whole=carried)
             own = (UNSEEN if part.mark is not None and marks[part.mark].tags[0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced
@@ -242,43 +261,38 @@ class Writer:
             places += [match.span() for match in re.finditer(re.escape(decode(phrase.tokens)), text)]
         return joined_spans(places)
 
-    def _to_place(
-        self, segment: Segment, text: str, carried: Sequence[Span], required_spans: Sequence[Span]
-    ) -> list[Mark]:
-        """The marks that the text of a segment does not have yet.
+    def _to_place(self, segment: Segment, text: str) -> list[Mark]:
+        """The marks that the text of a segment does not have yet, and those that the model was shown.
 
-        It has what the user requires of it, perhaps terms as the glossary has them, and what the model was shown; of
-        that, what it has more often than its source is left out.
+        It has what the user requires of it, and perhaps terms as the glossary has them.
         """
         seen = segment.seen
         required = "\n".join([segment.prefix.text, *(phrase.text for phrase in segment.phrases)])
         had = Counter[str]()  # what of it stands for a mark
         terms = Counter(mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark))
         there = {term for term, count in terms.items() if count_words(term, text) >= count}
-        written = Counter(text[slice(*span)] for span in carried)
         marks: list[Mark] = []
         for mark in seen.marks:
-            content, _ = mark.tags
-            if is_shown(mark):
-                is_there = written[content] > 0
-                written[content] -= is_there
-                mark = mark._replace(stop=mark.start, instead=None)
-            elif mark.instead is None:
+            content, is_there = mark.tags[0], False
+            if mark.instead is None:
                 is_there = len(re.findall(rf"(?<!\w){re.escape(content)}(?!\w)", required)) > had[content]
                 had[content] += is_there
-            else:
+            elif not is_shown(mark):
                 is_there = mark.instead in there
                 mark = mark._replace(instead=seen.cased(mark.instead))
             if not is_there:
                 marks.append(mark)
-        marks = _nested(marks)
-        for start, stop in reversed(carried):
-            content, whole = text[start:stop], with_brackets(text, start, stop)
-            is_required = overlapping(required_spans, whole) or any(content in term for term in terms)
-            if written[content] > 0 and not is_required:
-                written[content] -= 1
-                marks.append(Mark(0, 0, instead="", replaces=whole))
         return marks
+
+    def _all_marks(self, draft: _Draft, links: Sequence[Weighted]) -> list[Mark]:
+        """The marks to be placed, with those for what the text should have, or should not have."""
+        lost: dict[Span, Mark] = {}
+        surplus: list[Mark] = []
+        for difference in draft.differences:
+            marks, others = restored(difference, draft.segment.seen, draft.text, self.sight, links)
+            lost, surplus = lost | marks, surplus + others
+        placed = (lost.get((mark.start, mark.stop)) if is_shown(mark) else mark for mark in draft.marks)
+        return [*_nested([mark for mark in placed if mark is not None]), *surplus]
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line with segments: the best, second best … hypotheses, each joined to one.

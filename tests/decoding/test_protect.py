@@ -21,7 +21,7 @@ from nmt.decoding.text.protect import Protection, Sight, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
-from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets
+from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets, compared, numbers_of
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -227,7 +227,7 @@ def test_the_time_for_patterns_is_that_of_all_matches_together(monkeypatch: pyte
 
 
 SPANS = ("{name}", "%s", "https://example.com/x", "ann@example.org", "😀", "<b>", "⟦1⟧", "☃", "Łódź", "{{ x. Y }}")
-WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "\u00ad")
+WORDS = ("a", "dog", "runs", "Two", "men", "NEW", "–", "42", "1,234.5", "2024-05-06", "\u00ad")
 
 
 @settings(max_examples=40)
@@ -249,6 +249,8 @@ def test_everything_stands_in_the_translation_once(
     assert best.word_scores.words == best.text.split()
     for span in SPANS:
         assert best.text.count(span) == words.count(span), (line, best.text)
+    numbers, others = ([text[slice(*span)] for span in numbers_of(text)] for text in (line, best.text))
+    assert len(compared(numbers, others)[0]) == len(numbers), (line, best.text)
     if aligns:
         assert best.alignment is not None
         source, target = line.split(), best.text.split()

@@ -216,8 +216,10 @@ def _sign(character: str) -> str:
 class _Attention:
     """How much each atom of a translation attends to each of its source."""
 
-    def __init__(self, line: str, translation: str, links: Sequence[Weighted], cuts: Sequence[int]) -> None:
-        self.source, self.target = _Atoms(line, cuts), _Atoms(translation, ())
+    def __init__(
+        self, line: str, translation: str, links: Sequence[Weighted], cuts: Sequence[int], replaced: Sequence[int]
+    ) -> None:
+        self.source, self.target = _Atoms(line, cuts), _Atoms(translation, replaced)
         rows: list[dict[int, float]] = [{} for _ in self.target.words]
         ours, theirs = self.source.sentences(), self.target.sentences()
         apart = ours[-1:] == theirs[-1:]  # as many, so that each is the translation of its like
@@ -228,7 +230,7 @@ class _Attention:
         _tell_apart(rows, self._equal_words(ours if apart else [0] * len(ours)), near, far)
         alike = self._unchanged(rows)
         if moved := self._cuts_of_unchanged(alike, cuts):
-            self.target = _Atoms(translation, moved)
+            self.target = _Atoms(translation, [*moved, *replaced])
         taken = {word for word in alike.values() if _is_literal(self.source.spelled(self.source.core(word)))}
         self.by_source: list[list[tuple[int, float]]] = [[] for _ in self.source.spans]
         self.totals = [0.0] * len(self.target.spans)
@@ -381,7 +383,8 @@ class _Placing:
         self.line, self.marks, self.translation = line, marks, translation
         self.whole = sorted({*fixed, *whole})
         cuts = [place for mark in marks for place in (mark.start, mark.stop)]
-        self.attention = _Attention(line, translation, links, cuts)
+        replaced = [place for mark in marks for place in mark.replaces or ()]
+        self.attention = _Attention(line, translation, links, cuts, replaced)
         self.source, self.target = self.attention.source, self.attention.target
         self.sentence_ends = [place for place, sign in enumerate(self.target.signs, start=1) if sign in _ENDS]
         self.children: dict[int, list[int]] = {}

@@ -24,7 +24,18 @@ from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.marks import Mark
 from nmt.decoding.text.sentences import ENDS, LINE_END
 from nmt.errors import UserError
-from nmt.protected import BEGINNING, PATTERNS, SIGN, TAG, WITHOUT_LETTERS, Sets
+from nmt.protected import (
+    BEGINNING,
+    PATTERNS,
+    SIGN,
+    TAG,
+    WITHOUT_LETTERS,
+    Sets,
+    form_of,
+    in_form,
+    is_in_word,
+    numbers_of,
+)
 from nmt.symbols import UNKNOWN
 from nmt.text_form import INVISIBLE
 
@@ -123,7 +134,7 @@ class Protection:
         """
         found: list[Span] = []
         began = time.monotonic()
-        matches = [match for match in self.sets.matches(line) if match[0] not in known]
+        matches = [match for match in self.sets.matches(line) if match[0] not in known or match.lastgroup == "numbers"]
         around = _around_words(line, [match.span() for match in matches])
         for match in matches:
             start, stop = match.span()
@@ -252,10 +263,11 @@ class Sight:
         glossary: Glossary | None = None,
         *,
         keeps_unknown: bool = True,
-        learned: Mapping[str, bool] | None = None,
+        learned: Mapping[str, bool | str] | None = None,
     ) -> None:
         self.subwords, self.glossary = subwords, glossary
-        self.carried = {text for text, is_carried in (learned or {}).items() if is_carried}
+        self.forms = learned or {}  # of numbers, among others
+        self.carried = {text for text, is_carried in self.forms.items() if is_carried is True}
         self._every = {*subwords.symbols, *(learned or {})}
         self.learned = self._every - self.carried
         self.keeps_unknown = keeps_unknown
@@ -283,8 +295,9 @@ class Sight:
             self._seconds = min(SECONDS, self._seconds + SECONDS_A_LINE) - (time.monotonic() - began)
         terms = [term for term in terms if not _is_part(spans, term.place)]
         taken = sorted([*spans, *(term.place for term in terms)])
-        marks = [_kept(line, *span) for span in shown if not overlapping(taken, span)]
-        terms += [mark._replace(instead=mark.tags[0]) for mark in marks]
+        shown = [span for span in shown if not overlapping(taken, span)]
+        shown += [span for span in self._numbers(line) if not (overlapping(taken, span) or overlapping(shown, span))]
+        terms += [mark._replace(instead=mark.tags[0]) for mark in (_kept(line, *span) for span in shown)]
         return with_kept(sorted(terms, key=lambda term: term.place), spans, line)
 
     def _shown_matches(self, line: str) -> list[Span]:
@@ -293,11 +306,29 @@ class Sight:
         beside = _between(spans, 0, len(line)) if spans else []
         return spans if any(_NO_CAPITAL.search(line, *span) for span in beside) else []
 
+    def _numbers(self, line: str) -> list[Span]:
+        """Where a line has numbers that its translation should have."""
+        numbers = numbers_of(line) if self.protection is not None else []
+        return [
+            span
+            for span in numbers
+            if not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
+        ]
+
+    def number(self, number: str) -> tuple[str, bool]:
+        """A number as translations have it, and whether nearly all have it."""
+        form = str(self.forms.get(form_of(number)) or form_of(number))
+        return in_form(number, form.removeprefix("~")), not form.startswith("~")
+
     def carried_spans(self, text: str) -> list[Span]:
         """Where a line, or a translation, has what is carried over."""
         if self.protection is None or not self.carried:
             return []
-        return [match.span() for match in self.protection.sets.matches(text) if match[0] in self.carried]
+        return [
+            match.span()
+            for match in self.protection.sets.matches(text)
+            if match[0] in self.carried and match.lastgroup != "numbers"
+        ]
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
@@ -321,9 +352,12 @@ class Sight:
             return seen
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
-        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not any(map(is_shown, seen.marks)):
+        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not self._shows_cased(seen):
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
+
+    def _shows_cased(self, seen: Seen) -> bool:
+        return any(is_shown(mark) and _LETTER.search(mark.tags[0]) is not None for mark in seen.marks)
 
     def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
         """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line."""
@@ -432,9 +466,12 @@ def _is_part(spans: Sequence[Span], other: Span) -> bool:
 
 def with_kept(found: Found, spans: Iterable[Span], line: str) -> list[Mark]:
     """What was found of a line, in order, with the spans, of which nothing is kept that is a term's."""
-    marks = [mark for mark in found if mark.instead is not None]
+    kept = joined_spans(spans)
+    marks = [
+        mark for mark in found if mark.instead is not None and not (is_shown(mark) and overlapping(kept, mark.place))
+    ]
     terms = [mark.place for mark in marks]
-    for span in _together(line, [*(mark.place for mark in found if mark.instead is None), *spans]):
+    for span in _together(line, [*(mark.place for mark in found if mark.instead is None), *kept]):
         for part in _between([terms[term] for term in overlapping(terms, span)], *span):
             begin, end = _stripped(line, *part)
             if begin < end:

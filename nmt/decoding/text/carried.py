@@ -1,0 +1,107 @@
+"""What a model was shown of a sentence and its translation should have as often: placeholders, and numbers.
+
+A model writes these itself, in the place that it has learned, and loses some, or writes others. So the translation is
+compared with the sentence. What is not there takes the place of what is there instead, by attention, or stands where
+the words around it are translated; a placeholder that the sentence does not have is left out. A number that nothing was
+lost for stays: it may stand for a word.
+
+It knows text, marks, and links of words, and no models.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nmt.data.words import Span, overlapping, words_of
+from nmt.decoding.text.marks import Mark, Weighted
+from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
+from nmt.protected import compared, numbers_of
+
+
+class Difference(NamedTuple):
+    """What of one kind a sentence and its translation do not share."""
+
+    lost: dict[Span, Mark | None]  # characters of the sentence; None: of a number that may become another
+    others: list[Span]  # of the translation
+    are_numbers: bool
+
+
+def differences(seen: Seen, text: str, sight: Sight, *, fixed: Sequence[Span]) -> list[Difference]:
+    """What the translation `text` of a sentence lacks, and has instead, but for what is `fixed`, as the user's is."""
+    shown = {(mark.start, mark.stop): mark for mark in seen.marks if is_shown(mark)}
+    if not shown and not sight.carried:
+        return []
+    carried = sight.carried_spans(text)
+    written = Counter(text[slice(*span)] for span in carried)
+    lost: dict[Span, Mark | None] = {}
+    for span, mark in shown.items():
+        if mark.tags[0] in sight.carried:
+            if written[mark.tags[0]] > 0:
+                written[mark.tags[0]] -= 1
+            else:
+                lost[span] = mark
+    others: list[Span] = []
+    for span in reversed(carried):
+        if written[text[slice(*span)]] > 0 and not overlapping(fixed, with_brackets(text, *span)):
+            written[text[slice(*span)]] -= 1
+            others.append(span)
+    found = [Difference(lost, others[::-1], are_numbers=False)] if lost or others else []
+    if all(mark.tags[0] in sight.carried for mark in shown.values()):
+        return found
+    placeholders = [span for span, mark in shown.items() if mark.tags[0] in sight.carried]
+    ours, theirs = _apart(numbers_of(seen.text), placeholders), _apart(numbers_of(text), carried)
+    same, left = compared([seen.text[slice(*span)] for span in ours], [text[slice(*span)] for span in theirs])
+    lost = {span: shown.get(span) for place, span in enumerate(ours) if place not in same}
+    if any(lost.values()):
+        others = [theirs[place] for place in left if not overlapping(fixed, theirs[place])]
+        found.append(Difference(lost, others, are_numbers=True))
+    return found
+
+
+def _apart(spans: Iterable[Span], others: Sequence[Span]) -> list[Span]:
+    return [span for span in spans if not overlapping(others, span)]
+
+
+def restored(
+    difference: Difference, seen: Seen, text: str, sight: Sight, links: Sequence[Weighted]
+) -> tuple[dict[Span, Mark], list[Mark]]:
+    """The marks for what is lost, and those for what is to be left out."""
+    instead = _exchanged(difference, seen.text, text, links)
+    marks: dict[Span, Mark] = {}
+    for span, mark in difference.lost.items():
+        if mark is None:
+            continue
+        content, is_certain = sight.number(mark.tags[0]) if difference.are_numbers else (mark.tags[0], True)
+        if span in instead:
+            marks[span] = mark._replace(instead=content, replaces=instead[span])
+        elif is_certain:
+            place = mark.stop if difference.are_numbers else mark.start
+            marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
+    left = [] if difference.are_numbers else [span for span in difference.others if span not in instead.values()]
+    return marks, [Mark(0, 0, instead="", replaces=with_brackets(text, *span)) for span in left]
+
+
+def _exchanged(difference: Difference, line: str, text: str, links: Sequence[Weighted]) -> dict[Span, Span]:
+    """What stands in the translation instead of what is lost: those that attend to each other most."""
+    lost, others = sorted(difference.lost), difference.others
+    if not (lost and others):
+        return {}
+    sources, targets = words_of(line), words_of(text)
+    ours: dict[int, list[Span]] = {}
+    theirs: dict[int, list[Span]] = {}
+    for spans, words, by_word in ((lost, sources, ours), (others, targets, theirs)):
+        for span in spans:
+            for word in overlapping(words, span):
+                by_word.setdefault(word, []).append(span)
+    weights: dict[tuple[Span, Span], float] = {}
+    for source, target, weight in links:
+        for span in ours.get(source, ()):
+            for other in theirs.get(target, ()):
+                weights[span, other] = weights.get((span, other), 0.0) + weight
+    exchanged: dict[Span, Span] = {}
+    taken: set[Span] = set()
+    for span, other in sorted(weights, key=lambda pair: (-weights[pair], pair)):
+        if span not in exchanged and other not in taken:
+            exchanged[span] = other
+            taken.add(other)
+    return exchanged if links else dict(zip(lost, others, strict=False))

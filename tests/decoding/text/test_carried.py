@@ -1,0 +1,65 @@
+"""Numbers and placeholders that a model was shown, and what it has written instead."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.translator import TranslationOptions, Translator
+from tests.known_model import save_known_model
+
+
+def translated(
+    folder: Path, source: Sequence[str], target: Sequence[str], learned: Mapping[str, bool | str], **options: Any
+) -> str:
+    """What a model writes `target` for, word for word, or for its last words where there are fewer of them."""
+    links = [(place + len(source) - len(target), place) for place in range(len(target))]
+    save_known_model(folder / "model", source, target, links)
+    known = Translator.load(folder / "model")
+    line = options.pop("line", " ".join(source))
+    translator = Translator(known.scorer, known.vocabularies, decoding=known.decoding, learned=learned)
+    [[best]] = translator.translate([line], TranslationOptions(alignments=True, **options))
+    assert best.soft_alignment is not None
+    assert best.soft_alignment.target_words == best.text.split()
+    return best.text
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "learned", "expected"),
+    [
+        ("of 262 men", "von 2622 Männern", {}, "von 262 Männern"),
+        ("of 262 men", "von 2622 Männern", {"000": "~000"}, "von 262 Männern"),
+        ("of 262 men", "von 2622 Männern", {"000": False}, "von 2622 Männern"),
+        ("of 12 and 262", "von 11 und 260", {}, "von 12 und 262"),
+        ("12 men", "Männer", {}, "12 Männer"),
+        ("12 men", "Männer", {"00": "~00"}, "Männer"),
+        ("12 men", "zwölf Männer", {"00": "~00"}, "zwölf Männer"),
+        ("two men", "2 Männer", {}, "2 Männer"),
+        ("at 2,299.50 now", "um 2.9950 jetzt", {"0,000.00": "0.000,00"}, "um 2.299,50 jetzt"),
+        ("on 2024-05-06 now", "am 6.5.2024 jetzt", {}, "am 6.5.2024 jetzt"),
+        ("12 men", "von13 Männern", {}, "von12 Männern"),
+        ("of A4 and 12", "von A5 und 13", {}, "von A5 und 12"),
+        ("open %s now", "öffne %d jetzt", {"%s": True, "%d": True}, "öffne %s jetzt"),
+    ],
+)
+def test_what_stands_instead_of_a_number(
+    tmp_path: Path, source: str, target: str, learned: dict[str, bool | str], expected: str
+) -> None:
+    assert translated(tmp_path, source.split(), target.split(), learned) == expected
+
+
+def test_what_the_user_says_stays(tmp_path: Path) -> None:
+    words = ["of", "262", "men"], ["von", "2622", "Männern"]
+    assert translated(tmp_path, *words, {}, protect=[]) == "von 2622 Männern"
+    glossary = Glossary({"men": "Gruppe 7"})
+    assert translated(tmp_path, *words, {}, glossary=glossary) == "von 262 Gruppe 7"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("of <b>262 men</b>", "von <b>262 Männern</b>"), ("OF 262 MEN", "VON 262 MÄNNERN")]
+)
+def test_a_number_in_a_tag_and_beside_capitals(tmp_path: Path, line: str, expected: str) -> None:
+    words = ["of", "262", "men"], ["von", "2622", "Männern"]
+    assert translated(tmp_path, *words, {}, line=line) == expected
