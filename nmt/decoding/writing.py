@@ -81,11 +81,11 @@ class _Draft(NamedTuple):
     hypothesis: Hypothesis
     given: str  # as the model has written it, with UNKNOWN_MARK
     text: str
-    parts: list[str]  # of its pieces
-    required: Sequence[Span]
-    marks: Sequence[Mark]  # to be placed, and those that it was shown
-    differences: Sequence[Difference]  # of these
     replaces: bool  # whether there are unknown words to replace
+    parts: Sequence[str] = ()  # of its pieces
+    required: Sequence[Span] = ()
+    marks: Sequence[Mark] = ()  # to be placed, and those that it was shown
+    differences: Sequence[Difference] = ()  # of these
 
     @property
     def needs_links(self) -> bool:
@@ -199,13 +199,15 @@ class Writer:
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked)
         given = as_given(spelled, begin, target)
         text = _shown(given, seen)
+        if not (seen.marks or self.sight.carried or self.options.alignments or self.options.word_scores or replaces):
+            return _Draft(segment, hypothesis, given, text, replaces)
         beginning = begin.parts if given != spelled else []
         parts = [*beginning, *target.text_parts(tokens, UNKNOWN_MARK, marked)[len(beginning) :]]
         required, marks = self._required_spans(segment, text), self._to_place(segment, text)
         terms = [mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark)]
         there = (match.span() for term in terms for match in re.finditer(re.escape(term), text))
         found = differences(seen, text, self.sight, fixed=joined_spans([*required, *there]))
-        return _Draft(segment, hypothesis, given, text, parts, required, marks, found, replaces)
+        return _Draft(segment, hypothesis, given, text, replaces, parts, required, marks, found)
 
     def _written(self, draft: _Draft, weights: Weights | None, words: Callable[[], _LineWords]) -> Written:
         """The hypothesis with its text; `words` gives those of the line."""
