@@ -470,17 +470,20 @@ class _Placing:
         """
         totals, before = self.attention.totals, self.attention.before
         encloses = self.marks[child].instead is None
-        replaced = (other for other in self.children[node] if encloses and self.marks[other].instead is not None)
-        holders = {node, *replaced}
+
+        def is_free(atom: int) -> bool:
+            holder = self.holder[atom]
+            return holder == node or (encloses and holder >= 0 and self.marks[holder].instead is not None)
+
         every = self.ranges[node]
-        if encloses and self.enclosed[child] == self.enclosed[node] and holders.issuperset(self.holder[slice(*every)]):
+        if encloses and self.enclosed[child] == self.enclosed[node] and all(map(is_free, range(*every))):
             return every
-        free = sorted(atom for atom in inside if self.holder[atom] in holders)
+        free = sorted(filter(is_free, inside))
         best, best_run = (0.0, 0), None
         start, score, previous = 0, -1.0, -1
         for atom in free:
             score -= before[atom] - before[previous + 1]
-            if score < 0 or any(self.holder[other] not in holders for other in range(previous + 1, atom)):
+            if score < 0 or not all(map(is_free, range(previous + 1, atom))):
                 start, score = atom, 0.0
             score += 2 * inside[atom] - totals[atom]
             previous = atom
@@ -488,7 +491,7 @@ class _Placing:
                 best, best_run = (round(score, 6), atom - start), (start, atom + 1)
         if best_run is None:
             most = max(free if encloses else inside, key=lambda atom: inside[atom], default=None)
-            best_run = None if most is None or self.holder[most] not in holders else (most, most + 1)
+            best_run = None if most is None or not is_free(most) else (most, most + 1)
         return best_run
 
     def _place(self, node: int, mark: Mark) -> int:

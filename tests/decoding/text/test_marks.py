@@ -1,5 +1,7 @@
 """Where marks go in a translation, by attention."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,3 +202,14 @@ def test_every_mark_is_there_once_and_the_text_is_whole(
     if not any(mark.instead for mark in marks):
         text = "".join(part.text for part in parts if part.mark is None)
         assert "".join(text.split()) == "".join(translation.split())
+
+
+def test_many_marks_beside_each_other_take_time_in_proportion() -> None:
+    def seconds(count: int) -> float:
+        line = " ".join(["ab"] * count)
+        marks = [Mark(3 * place, 3 * place + 2, tags=("<b>", "</b>")) for place in range(count)]
+        began = time.process_time()
+        assert written(line, marks, line, [(place, place, 1.0) for place in range(count)]).count("<b>ab</b>") == count
+        return time.process_time() - began
+
+    assert seconds(8_000) < 0.5 + 24 * seconds(1_000)
