@@ -36,6 +36,7 @@ _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
 _NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:/'-]\d+)*)"
 _NUMBERS, _IN_WORD = regex.compile(_NUMBER), regex.compile(rf"(?V1)[{_OF_NAME}]")
+_NUMERAL = regex.compile(r" ?\p{nt=Numeric}")  # as of 12万, and of 2½
 _DIGIT = re.compile(r"\d")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
@@ -78,9 +79,14 @@ def numbers_of(text: str) -> list[tuple[int, int]]:
 
 
 def is_in_word(text: str, start: int, stop: int) -> bool:
-    """Whether the characters [start, stop) touch others of a word, as in F5 and 1980s, or of a code such as &#91;."""
+    """Whether the digits [start, stop) touch letters of a word, as in F5 and 1980s, or are a part of something else."""
     touches = _IN_WORD.match(text, start - 1, start) or _IN_WORD.match(text, stop)
-    return touches is not None or text.endswith("&#", 0, start)
+    return touches is not None or is_of_another(text, start, stop)
+
+
+def is_of_another(text: str, start: int, stop: int) -> bool:
+    """Whether the digits [start, stop) are a part of another number, such as 12万, or of a code such as &#91;."""
+    return _NUMERAL.match(text, stop) is not None or text.endswith("&#", 0, start)
 
 
 def is_form(text: str) -> bool:

@@ -45,6 +45,7 @@ from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
 from nmt.pharaoh import Link
+from nmt.protected import numbers_of
 from nmt.symbols import UNKNOWN
 
 UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
@@ -220,8 +221,9 @@ class Writer:
             of_seen = words_of_parts(seen.text, segment.spans, finer=True)
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
-        marks, carried = self._all_marks(draft, links), self.sight.carried_spans(text)
-        parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=carried)
+        marks = self._all_marks(draft, links)
+        unbroken = joined_spans([*self.sight.carried_spans(text), *numbers_of(text)])
+        parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=unbroken)
         if draft.replaces and weights is not None:
             source = words().both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
@@ -232,7 +234,7 @@ class Writer:
                 place = words().places[1][word]
                 if not (overlapping(draft.required, mark.replaces) or overlapping(kept, place)):
                     marks.append(mark._replace(instead=seen.cased(mark.instead or ""), place=place))
-            replaced = pieces(seen.text, marks, text, links, fixed=draft.required, whole=carried)
+            replaced = pieces(seen.text, marks, text, links, fixed=draft.required, whole=unbroken)
             own = (UNSEEN if part.mark is not None and marks[part.mark].tags[0] else part.text for part in replaced)
             if self.forbidden is None or not self.forbidden.found_in("".join(own)):
                 parts = replaced

@@ -20,7 +20,8 @@ def translated(
     known = Translator.load(folder / "model")
     line = options.pop("line", " ".join(source))
     translator = Translator(known.scorer, known.vocabularies, decoding=known.decoding, learned=learned)
-    [[best]] = translator.translate([line], TranslationOptions(alignments=True, **options))
+    prefixes = [options.pop("prefix", "")]
+    [[best]] = translator.translate([line], TranslationOptions(alignments=True, **options), prefixes=prefixes)
     assert best.soft_alignment is not None
     assert best.soft_alignment.target_words == best.text.split()
     return best.text
@@ -41,6 +42,15 @@ def translated(
         ("on 2024-05-06 now", "am 6.5.2024 jetzt", {}, "am 6.5.2024 jetzt"),
         ("12 men", "von13 Männern", {}, "von12 Männern"),
         ("of A4 and 12", "von A5 und 13", {}, "von A5 und 12"),
+        ("costs (12)", "kostet", {}, "kostet 12"),
+        ("costs $12 .", "kostet $ .", {}, "kostet $ 12."),
+        ("10–12 men", "Männer", {}, "10 12 Männer"),
+        ("see Covid-19", "siehe Covid", {}, "siehe Covid 19"),
+        ("12 dollars", "5.75 Dollar", {"00": "~00"}, "12 Dollar"),
+        ("12 dollars and 5.75", "5.75 Dollar", {}, "12 5.75 Dollar"),
+        ("has 12 million men", "有 1200万 人 口", {}, "有 1200万 人 口"),
+        ("has 12万 men", "hat 120,000 Männer", {}, "hat 120,000 Männer"),
+        ("see 12 men", "siehe &#91; Männer", {"00": "~00"}, "siehe &#91; Männer"),
         ("open %s now", "öffne %d jetzt", {"%s": True, "%d": True}, "öffne %s jetzt"),
     ],
 )
@@ -55,6 +65,7 @@ def test_what_the_user_says_stays(tmp_path: Path) -> None:
     assert translated(tmp_path, *words, {}, protect=[]) == "von 2622 Männern"
     glossary = Glossary({"men": "Gruppe 7"})
     assert translated(tmp_path, *words, {}, glossary=glossary) == "von 262 Gruppe 7"
+    assert translated(tmp_path, *words, {}, prefix="von 2622") == "von 2622 Männern"
 
 
 @pytest.mark.parametrize(
