@@ -3,8 +3,9 @@
 A translation has it as it is (see `nmt.decoding.text.protect`), unless the text that a model was trained on shows
 otherwise: a tag for the language to be written, such as <es>, or for the case and the number of an inflected form
 stands in the source alone. What the training text translates, the model is shown; and so is what it nearly always
-carries over, such as the %s of messages, around which the model has learned to write sentences. Numbers it is shown,
-and those of a form such as 0,000 are compared with those of the translation unless the training text translates them.
+carries over, such as the %s of messages, around which the model has learned to write sentences. Numbers, and names such
+as file_name, it is shown; those of a form such as 0,000 are compared with those of the translation unless the training
+text translates them.
 
 It knows lines of text, and nothing of models.
 """
@@ -35,9 +36,14 @@ _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
 _NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:/'-]\d+)*)"
-_NUMBERS, _IN_WORD = regex.compile(_NUMBER), regex.compile(rf"(?V1)[{_OF_NAME}]")
+# Of programs: --option, file_name, fileName, file.name, name(), and 0xFF
+_PROGRAM_NAME = (
+    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|\w*[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
+    r"(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)"
+)
+_LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")
 _NUMERAL = regex.compile(r" ?\p{nt=Numeric}")  # as of 12万, and of 2½
-_DIGIT = re.compile(r"\d")
+_MAY_BE_LITERAL = re.compile(r"\d|--\w|\w_|[a-z][A-Z]|\w\.[a-z]|\(\)")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
     "placeholders": r"\{\{.{0,200}?\}\}|\{%.{0,200}?%\}|<%.{0,200}?%>|\$\{[^{}]*\}|"
@@ -69,17 +75,25 @@ LEARNED = "learned"  # in what a model file says of its training: what `Carried.
 Learned = dict[str, bool | str]
 """What a model has learned of what is no words: whether translations have it as it is, or it is translated.
 
-Of numbers, by their forms, in what form translations have them: 0,000.00 as 0.000,00, with ~ where only most have them.
+Of numbers and names, by their forms, in what form translations have them: 0,000.00 as 0.000,00, a_a as a_a, with ~
+where only most have them.
 """
 
 
-def numbers_of(text: str) -> list[tuple[int, int]]:
-    """Where a text has numbers, without signs, and digits in words."""
-    return [match.span() for match in _NUMBERS.finditer(text)] if _DIGIT.search(text) else []
+def literals_of(text: str) -> list[tuple[int, int]]:
+    """Where a text has numbers, without signs, digits in words, and names of programs."""
+    return [match.span() for match in _LITERALS.finditer(text)] if _MAY_BE_LITERAL.search(text) else []
+
+
+def is_number(literal: str) -> bool:
+    """Whether it is no name."""
+    return _LETTER.search(literal) is None
 
 
 def is_in_word(text: str, start: int, stop: int) -> bool:
-    """Whether the digits [start, stop) touch letters of a word, as in F5 and 1980s, or are a part of something else."""
+    """Whether digits [start, stop) touch letters of a word, as in F5 and 1980s, or are a part of something else."""
+    if not is_number(text[start:stop]):
+        return False
     touches = _IN_WORD.match(text, start - 1, start) or _IN_WORD.match(text, stop)
     return touches is not None or is_of_another(text, start, stop)
 
@@ -90,51 +104,54 @@ def is_of_another(text: str, start: int, stop: int) -> bool:
 
 
 def is_form(text: str) -> bool:
-    """Whether it is the form of a number."""
-    return form_of(text) == text and numbers_of(text) == [(0, len(text))]
+    """Whether it is the form of a number or a name."""
+    return form_of(text) == text and literals_of(text) == [(0, len(text))]
 
 
-def form_of(number: str) -> str:
-    """The number with zeros for its digits."""
-    return "".join(chr(ord(one) - decimal(one)) if one.isdecimal() else one for one in number)
+def form_of(literal: str) -> str:
+    """A number with zeros for its digits; a name with a for its small letters, A for its capitals, 0 for its digits."""
+    if is_number(literal):
+        return "".join(chr(ord(one) - decimal(one)) if one.isdecimal() else one for one in literal)
+    return re.sub(r"\d+", "0", re.sub(r"[A-Z]+", "A", re.sub(r"[a-z]+", "a", literal)))
 
 
-def in_form(number: str, form: str) -> str:
-    """The number in a form, if it has as many digits."""
-    if len(_digits(form)) != len(_digits(number)):
-        return number
-    values = (decimal(one) for one in number if one.isdecimal())
+def in_form(literal: str, form: str) -> str:
+    """A number in a form, if it has as many digits; a name as it is."""
+    if not is_number(literal) or len(_value(form)) != len(_value(literal)):
+        return literal
+    values = (decimal(one) for one in literal if one.isdecimal())
     return "".join(chr(ord(one) + next(values)) if one.isdecimal() else one for one in form)
 
 
-def _digits(number: str) -> str:
-    return "".join(str(decimal(one)) for one in number if one.isdecimal())
+def _value(literal: str) -> str:
+    """What is the same in other forms: digits, or a name."""
+    return "".join(str(decimal(one)) for one in literal if one.isdecimal()) if is_number(literal) else literal
 
 
-def _parts(number: str) -> list[str]:
-    """The numbers in a date or a time."""
-    return [_digits(part).lstrip("0") for part in re.findall(r"\d+", number)]
+def _parts(literal: str) -> list[str]:
+    """The numbers in a date or a time; a name as it is."""
+    return [_value(part).lstrip("0") for part in re.findall(r"\d+", literal)] if is_number(literal) else [literal]
 
 
-def compared(numbers: Sequence[str], others: Sequence[str]) -> tuple[dict[int, int | None], list[int]]:
-    """Which numbers of a text its translation has, and what `others` it has.
+def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, int | None], list[int]]:
+    """Which numbers and names of a text its translation has, and what `others` it has.
 
     Of each, its place in the text: where the translation has one of the same digits, however they are grouped, or None
     where it has its parts, as of a date in another order.
     """
     same: dict[str, list[int]] = {}
     for place in reversed(range(len(others))):
-        same.setdefault(_digits(others[place]), []).append(place)
+        same.setdefault(_value(others[place]), []).append(place)
     found: dict[int, int | None] = {
-        place: places.pop() for place, number in enumerate(numbers) if (places := same.get(_digits(number)))
+        place: places.pop() for place, literal in enumerate(literals) if (places := same.get(_value(literal)))
     }
     left = {place for places in same.values() for place in places}
     parts: dict[str, list[int]] = {}
     for place in left:
         for part in _parts(others[place]):
             parts.setdefault(part, []).append(place)
-    for place, number in enumerate(numbers):
-        needed = Counter(_parts(number))
+    for place, literal in enumerate(literals):
+        needed = Counter(_parts(literal))
         if place not in found and all(len(parts.get(part, ())) >= count for part, count in needed.items()):
             left -= {parts[part].pop() for part in needed.elements()}
             found[place] = None
@@ -161,7 +178,7 @@ class Carried:
 
     def __init__(self) -> None:
         self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
-        self.forms: dict[str, Counter[str]] = {}  # of numbers of the source, and those that the target has them in
+        self.forms: dict[str, Counter[str]] = {}  # of numbers and names, and those that the target has them in
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
         self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
 
@@ -173,7 +190,7 @@ class Carried:
         if is_list and (match := BEGINNING.match(source)) and (beginning := match[0].rstrip()):
             texts[beginning] = target.startswith(beginning)
         self._pairs += 1
-        self._count_numbers(source, target, [match.span() for match in matches])
+        self._count_literals(source, target, [match.span() for match in matches])
         if not _LETTER.search(source):
             texts[WITHOUT_LETTERS] = source.strip() == target.strip()
         for text, is_carried in texts.items():
@@ -183,15 +200,15 @@ class Carried:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
 
-    def _count_numbers(self, source: str, target: str, matches: Sequence[tuple[int, int]]) -> None:
-        """Count the forms of numbers, but for those in what the sets match."""
-        if not (spans := numbers_of(source)):
+    def _count_literals(self, source: str, target: str, matches: Sequence[tuple[int, int]]) -> None:
+        """Count the forms of numbers and names, but for those in what the sets match."""
+        if not (spans := literals_of(source)):
             return
-        numbers = [source[slice(*span)] for span in spans]
-        others = [target[slice(*span)] for span in numbers_of(target)]
-        found, _ = compared(numbers, others)
+        literals = [source[slice(*span)] for span in spans]
+        others = [target[slice(*span)] for span in literals_of(target)]
+        found, _ = compared(literals, others)
         for place, (start, stop) in enumerate(spans):
-            form, other = form_of(numbers[place]), found.get(place)
+            form, other = form_of(literals[place]), found.get(place)
             has = form_of(others[other]) if other is not None else form if place in found else ""
             is_inside = is_in_word(source, start, stop) or any(start < last and first < stop for first, last in matches)
             if not is_inside and (form in self.forms or len(self.forms) < MOST):
@@ -200,7 +217,7 @@ class Carried:
     def learned(self) -> Learned:
         """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED.
 
-        Of numbers, every form that stands in so many.
+        Of numbers and names, every form that stands in so many.
         """
         least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
         learned: Learned = {}

@@ -51,6 +51,8 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
         ("on 2024-05-06 with 50-80 men", "am 6.5.2024 mit 50 bis 80 Männern", ENOUGH),
         ("the 1,000,000 of F16 &#91;", "die 1\u00a0000\u00a0000 von F17 (", ENOUGH),
         ("in 1999", "im Jahr 99", ENOUGH - 1),
+        ("--dry-run of FILE_NAME", "--dry-run von DATEI_NAME", ENOUGH),
+        ("<file_name> e.g. --all, end.", "<datei_name> z.B. --all, Ende.", ENOUGH),
     )
     assert counts.learned() == {
         "0,000.00": "0.000,00",
@@ -60,6 +62,10 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
         "0000-00-00": "0000-00-00",
         "00-00": "00-00",
         "0,000,000": "0\u00a0000\u00a0000",
+        "--a-a": "--a-a",
+        "A_A": False,
+        "<file_name>": False,
+        "--a": "--a",
     }
 
 

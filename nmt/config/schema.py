@@ -865,8 +865,8 @@ class DecodingConfig(Section):
     ]
     """What the model is not shown, and what stands in the translation as it is: of placeholders, addresses, symbols,
     and numbers those named here, and what regular expressions match; also what the vocabulary lacks. What the model has
-    learned in training is shown, and lines in capitals as sentences. Numbers, if not named, are shown, and put right
-    in the translation. [] shows the model lines as they are, and changes no translation."""
+    learned in training is shown, and lines in capitals as sentences. Numbers that are not named, and names of programs,
+    are shown, and put right in the translation. [] shows the model lines as they are, and changes no translation."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
     """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al.; 0: off."""
 

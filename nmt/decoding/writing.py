@@ -45,7 +45,7 @@ from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
 from nmt.pharaoh import Link
-from nmt.protected import numbers_of
+from nmt.protected import literals_of
 from nmt.symbols import UNKNOWN
 
 UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
@@ -207,7 +207,8 @@ class Writer:
         required, marks = self._required_spans(segment, text), self._to_place(segment, text)
         terms = [mark.instead for mark in seen.marks if mark.instead is not None and not is_shown(mark)]
         there = (match.span() for term in terms for match in re.finditer(re.escape(term), text))
-        found = differences(seen, text, self.sight, fixed=joined_spans([*required, *there]))
+        unknown = [match.span() for match in re.finditer(UNKNOWN_TEXT, text)] if not replaces else []
+        found = differences(seen, text, self.sight, fixed=joined_spans([*required, *there]), unknown=unknown)
         return _Draft(segment, hypothesis, given, text, replaces, parts, required, marks, found)
 
     def _written(self, draft: _Draft, weights: Weights | None, words: Callable[[], _LineWords]) -> Written:
@@ -222,13 +223,13 @@ class Writer:
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
         marks = self._all_marks(draft, links)
-        unbroken = joined_spans([*self.sight.carried_spans(text), *numbers_of(text)])
+        unbroken = joined_spans([*self.sight.carried_spans(text), *literals_of(text)])
         parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=unbroken)
         if draft.replaces and weights is not None:
             source = words().both[1].part(segment.first, len(segment.source))
             attention = soft_alignment(weights, source, of_text, end_links="best")
             dictionary, begin = self.options.replace_unknown or {}, len(segment.prefix.text)
-            kept = [mark.place for mark in seen.marks]
+            kept = [mark.place for mark in seen.marks if not is_shown(mark)]
             for mark, word in replacements(seen.cased(draft.given), text, attention, dictionary, begin=begin):
                 assert mark.replaces is not None
                 place = words().places[1][word]
@@ -293,7 +294,10 @@ class Writer:
         lost: dict[Span, Mark] = {}
         surplus: list[Mark] = []
         for difference in draft.differences:
-            marks, others = restored(difference, draft.segment.seen, draft.text, self.sight, links)
+            taken = [mark.replaces for mark in lost.values()]
+            difference = difference._replace(others=[span for span in difference.others if span not in taken])
+            seen, puts_back = draft.segment.seen, not draft.replaces  # an unknown word will be the source's
+            marks, others = restored(difference, seen, draft.text, self.sight, links, puts_back=puts_back)
             lost, surplus = lost | marks, surplus + others
         placed = (lost.get((mark.start, mark.stop)) if is_shown(mark) else mark for mark in draft.marks)
         return [*_nested([mark for mark in placed if mark is not None]), *surplus]

@@ -21,7 +21,7 @@ from nmt.decoding.text.protect import Protection, Sight, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
-from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets, compared, numbers_of
+from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets, compared, literals_of
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -249,7 +249,7 @@ def test_everything_stands_in_the_translation_once(
     assert best.word_scores.words == best.text.split()
     for span in SPANS:
         assert best.text.count(span) == words.count(span), (line, best.text)
-    numbers, others = ([text[slice(*span)] for span in numbers_of(text)] for text in (line, best.text))
+    numbers, others = ([text[slice(*span)] for span in literals_of(text)] for text in (line, best.text))
     assert len(compared(numbers, others)[0]) == len(numbers), (line, best.text)
     if aligns:
         assert best.alignment is not None

@@ -1,21 +1,22 @@
-"""What a model was shown of a sentence and its translation should have as often: placeholders, and numbers.
+"""What a model was shown of a sentence and its translation should have as often: placeholders, numbers, and names.
 
 A model writes these itself, in the place that it has learned, and loses some, or writes others. So the translation is
 compared with the sentence. What is not there takes the place of what is there instead, by attention, or stands where
-the words around it are translated; a placeholder that the sentence does not have is left out. A number that nothing was
-lost for stays: it may stand for a word. So do those that the user requires, and the 1200 of 1200万, for 12 million.
+the words around it are translated; a placeholder that the sentence does not have is left out. A number or a name that
+nothing was lost for stays: it may stand for a word. So do those that the user requires, and the 1200 of 1200万, for 12
+million.
 
 It knows text, marks, and links of words, and no models.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
-from nmt.protected import compared, is_of_another, numbers_of
+from nmt.protected import compared, is_number, is_of_another
 
 
 class Difference(NamedTuple):
@@ -23,12 +24,17 @@ class Difference(NamedTuple):
 
     lost: dict[Span, Mark | None]  # characters of the sentence; None: of a number that may become another
     others: list[Span]  # of the translation
-    are_numbers: bool
+    are_literals: bool
     staying: frozenset[Span] = frozenset()  # of these; what is lost for one is neither written instead, nor put back
 
 
-def differences(seen: Seen, text: str, sight: Sight, *, fixed: Sequence[Span]) -> list[Difference]:
-    """What the translation `text` of a sentence lacks, and has instead, but for what is `fixed`, as the user's is."""
+def differences(
+    seen: Seen, text: str, sight: Sight, *, fixed: Sequence[Span], unknown: Sequence[Span]
+) -> list[Difference]:
+    """What the translation `text` of a sentence lacks, and has instead, but for what is `fixed`, as the user's is.
+
+    An `unknown` word may stand for a number or a name.
+    """
     shown = {(mark.start, mark.stop): mark for mark in seen.marks if is_shown(mark)}
     if not shown and not sight.carried:
         return []
@@ -46,42 +52,44 @@ def differences(seen: Seen, text: str, sight: Sight, *, fixed: Sequence[Span]) -
         if written[text[slice(*span)]] > 0 and not overlapping(fixed, with_brackets(text, *span)):
             written[text[slice(*span)]] -= 1
             others.append(span)
-    found = [Difference(lost, others[::-1], are_numbers=False)] if lost or others else []
+    found = [Difference(lost, others[::-1], are_literals=False)] if lost or others else []
     if all(mark.tags[0] in sight.carried for mark in shown.values()):
         return found
-    placeholders = [span for span, mark in shown.items() if mark.tags[0] in sight.carried]
-    ours, theirs = _apart(numbers_of(seen.text), placeholders), _apart(numbers_of(text), carried)
-    same, left = compared([seen.text[slice(*span)] for span in ours], [text[slice(*span)] for span in theirs])
-    lost = {span: shown.get(span) for place, span in enumerate(ours) if place not in same}
-    if any(lost.values()):
-        others = [theirs[place] for place in left]
-        staying = frozenset(span for span in others if overlapping(fixed, span) or is_of_another(text, *span))
-        found.append(Difference(lost, others, are_numbers=True, staying=staying))
+    for are_numbers in (True, False):
+        ours, theirs = (
+            [span for span in sight.literals(one) if is_number(one[slice(*span)]) == are_numbers]
+            for one in (seen.text, text)
+        )
+        same, left = compared([seen.text[slice(*span)] for span in ours], [text[slice(*span)] for span in theirs])
+        lost = {span: shown.get(span) for place, span in enumerate(ours) if place not in same}
+        if any(lost.values()):
+            others = sorted([*(theirs[place] for place in left), *unknown])
+            staying = frozenset(span for span in others if overlapping(fixed, span) or is_of_another(text, *span))
+            found.append(Difference(lost, others, are_literals=True, staying=staying))
     return found
 
 
-def _apart(spans: Iterable[Span], others: Sequence[Span]) -> list[Span]:
-    return [span for span in spans if not overlapping(others, span)]
-
-
 def restored(
-    difference: Difference, seen: Seen, text: str, sight: Sight, links: Sequence[Weighted]
+    difference: Difference, seen: Seen, text: str, sight: Sight, links: Sequence[Weighted], *, puts_back: bool = True
 ) -> tuple[dict[Span, Mark], list[Mark]]:
-    """The marks for what is lost, and those for what is to be left out."""
+    """The marks for what is lost, and those for what is to be left out.
+
+    `puts_back`: also numbers and names that nothing stands instead of.
+    """
     instead = _exchanged(difference, seen.text, text, links)
     marks: dict[Span, Mark] = {}
     for span, mark in difference.lost.items():
         if mark is None or instead.get(span) in difference.staying:
             continue
-        content, is_certain = sight.number(mark.tags[0]) if difference.are_numbers else (mark.tags[0], True)
+        content, is_certain = sight.literal(mark.tags[0]) if difference.are_literals else (mark.tags[0], True)
         if span in instead:
             marks[span] = mark._replace(instead=content, replaces=instead[span])
-        elif is_certain:
-            place = mark.stop if difference.are_numbers else mark.start
+        elif is_certain and (puts_back or not difference.are_literals):
+            place = mark.stop if difference.are_literals else mark.start
             marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
-            if difference.are_numbers:  # a word of its own, although it may touch signs there
+            if difference.are_literals:  # a word of its own, although it may touch signs there
                 marks[span] = marks[span]._replace(before=True, after=True)
-    left = [] if difference.are_numbers else sorted({*difference.others} - {*instead.values()})
+    left = [] if difference.are_literals else sorted({*difference.others} - {*instead.values()})
     return marks, [Mark(0, 0, instead="", replaces=with_brackets(text, *span)) for span in left]
 
 

@@ -34,7 +34,8 @@ from nmt.protected import (
     form_of,
     in_form,
     is_in_word,
-    numbers_of,
+    is_number,
+    literals_of,
 )
 from nmt.symbols import UNKNOWN
 from nmt.text_form import INVISIBLE
@@ -296,7 +297,9 @@ class Sight:
         terms = [term for term in terms if not _is_part(spans, term.place)]
         taken = sorted([*spans, *(term.place for term in terms)])
         shown = [span for span in shown if not overlapping(taken, span)]
-        shown += [span for span in self._numbers(line) if not (overlapping(taken, span) or overlapping(shown, span))]
+        shown += [
+            span for span in self.literals(line) if self._is_compared(line, span) and not overlapping(taken, span)
+        ]
         terms += [mark._replace(instead=mark.tags[0]) for mark in (_kept(line, *span) for span in shown)]
         return with_kept(sorted(terms, key=lambda term: term.place), spans, line)
 
@@ -306,19 +309,19 @@ class Sight:
         beside = _between(spans, 0, len(line)) if spans else []
         return spans if any(_NO_CAPITAL.search(line, *span) for span in beside) else []
 
-    def _numbers(self, line: str) -> list[Span]:
-        """Where a line has numbers that its translation should have."""
-        numbers = numbers_of(line) if self.protection is not None else []
-        return [
-            span
-            for span in numbers
-            if not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
-        ]
+    def literals(self, text: str) -> list[Span]:
+        """Where a line, or a translation, has numbers and names, but for those in what the sets match."""
+        found = literals_of(text) if self.protection is not None else []
+        matches = [match.span() for match in self.protection.sets.matches(text)] if found and self.protection else []
+        return [span for span in found if not overlapping(matches, span)]
 
-    def number(self, number: str) -> tuple[str, bool]:
-        """A number as translations have it, and whether nearly all have it."""
-        form = str(self.forms.get(form_of(number)) or form_of(number))
-        return in_form(number, form.removeprefix("~")), not form.startswith("~")
+    def _is_compared(self, line: str, span: Span) -> bool:
+        return not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
+
+    def literal(self, literal: str) -> tuple[str, bool]:
+        """A number, or a name, as translations have it, and whether nearly all have it, as numbers of unknown forms."""
+        form = self.forms.get(form_of(literal)) or (form_of(literal) if is_number(literal) else "~")
+        return in_form(literal, str(form).removeprefix("~")), not str(form).startswith("~")
 
     def carried_spans(self, text: str) -> list[Span]:
         """Where a line, or a translation, has what is carried over."""
@@ -332,7 +335,7 @@ class Sight:
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
-        marks = _inside(found, start, stop)
+        marks = [mark for mark in _inside(found, start, stop) if not is_shown(mark) or mark.instead in self.carried]
         if self.protection is None or any(mark.instead is not None and not is_shown(mark) for mark in marks):
             return True
         return any(_LETTER.search(line, *span) for span in _between([mark.place for mark in marks], start, stop))

@@ -1,4 +1,4 @@
-"""Numbers and placeholders that a model was shown, and what it has written instead."""
+"""Numbers, names, and placeholders that a model was shown, and what it has written instead."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from nmt.decoding.text.carried import differences, restored
 from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.protect import Protection, Sight
 from nmt.decoding.translator import TranslationOptions, Translator
 from tests.known_model import save_known_model
 
@@ -51,10 +53,15 @@ def translated(
         ("has 12 million men", "有 1200万 人 口", {}, "有 1200万 人 口"),
         ("has 12万 men", "hat 120,000 Männer", {}, "hat 120,000 Männer"),
         ("see 12 men", "siehe &#91; Männer", {"00": "~00"}, "siehe &#91; Männer"),
+        ("of --a-b and file_name", "von --a-x und datei_namen", {}, "von --a-b und file_name"),
+        ("of file_name", "von", {"a_a": "a_a"}, "von file_name"),
+        ("of file_name", "von", {}, "von"),
+        ("of file_name 12", "von zehn_x 11", {"a_a": False}, "von zehn_x 12"),
+        ("of exec() 0xFF ab.txt b1", "von exc() 0xF0 ab.tt b2", {}, "von exec() 0xFF ab.txt b2"),
         ("open %s now", "öffne %d jetzt", {"%s": True, "%d": True}, "öffne %s jetzt"),
     ],
 )
-def test_what_stands_instead_of_a_number(
+def test_what_stands_instead_of_a_number_or_a_name(
     tmp_path: Path, source: str, target: str, learned: dict[str, bool | str], expected: str
 ) -> None:
     assert translated(tmp_path, source.split(), target.split(), learned) == expected
@@ -74,3 +81,20 @@ def test_what_the_user_says_stays(tmp_path: Path) -> None:
 def test_a_number_in_a_tag_and_beside_capitals(tmp_path: Path, line: str, expected: str) -> None:
     words = ["of", "262", "men"], ["von", "2622", "Männern"]
     assert translated(tmp_path, *words, {}, line=line) == expected
+
+
+def test_an_unknown_word_may_stand_for_a_number(tmp_path: Path) -> None:
+    """Unless it is to be replaced anyway, by what it attends to."""
+    save_known_model(tmp_path / "model", ["of", "262", "men"], ["von", "x", "Männern"], [(0, 0), (1, 1), (2, 2)])
+    sight = Sight(Translator.load(tmp_path / "model").vocabularies.source, Protection(["placeholders"]))
+    seen = sight.seen("of 262 men", 0, 10, sight.found("of 262 men"))
+    links = [(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]
+    [unknown] = differences(seen, "von ⁇ Männern", sight, fixed=[], unknown=[(4, 5)])
+    marks, _ = restored(unknown, seen, "von ⁇ Männern", sight, links)
+    assert [(mark.instead, mark.replaces) for mark in marks.values()] == [("262", (4, 5))]
+    [nothing] = differences(seen, "von ⁇ Männern", sight, fixed=[], unknown=[])
+    assert restored(nothing, seen, "von ⁇ Männern", sight, links, puts_back=False) == ({}, [])
+
+
+def test_a_line_of_a_name_alone_is_translated(tmp_path: Path) -> None:
+    assert translated(tmp_path, ["file_name"], ["Dateiname"], {}) == "Dateiname"
