@@ -38,7 +38,7 @@ TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeho
 _NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:/'-]\d+)*)"
 # Of programs: --option, file_name, fileName, file.name, name(), and 0xFF
 _PROGRAM_NAME = (
-    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|\w*[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
+    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])[^\W_]*_\w+|[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
     r"(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)"
 )
 _LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")

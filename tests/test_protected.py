@@ -3,7 +3,7 @@
 import pytest
 
 from nmt import protected
-from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, compared, form_of, in_form, learned_by
+from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, compared, form_of, in_form, learned_by, literals_of
 
 
 def carried(*pairs: tuple[str, str, int]) -> Carried:
@@ -67,6 +67,21 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
         "<file_name>": False,
         "--a": "--a",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "literals"),
+    [
+        ("use --dry-run, file_name and __init__", ["--dry-run", "file_name", "__init__"]),
+        ("getName() or name() of report.pdf in 0xFF", ["getName()", "name()", "report.pdf", "0xFF"]),
+        ("an e-mail -- or not -and --, iPhone", ["iPhone"]),
+        ("e.g. this. That_", []),
+        ("$file_name 1,000 and F5", ["1,000", "5"]),
+        ("a" * 200_000, []),  # in time in proportion to their number
+    ],
+)
+def test_numbers_and_names_of_programs(text: str, literals: list[str]) -> None:
+    assert [text[slice(*span)] for span in literals_of(text)] == literals
 
 
 def test_a_number_in_another_form() -> None:
