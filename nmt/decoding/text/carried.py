@@ -55,10 +55,10 @@ def differences(
     found = [Difference(lost, others[::-1], are_literals=False)] if lost or others else []
     if all(mark.tags[0] in sight.carried for mark in shown.values()):
         return found
+    literals = [(one, sight.literals(one)) for one in (seen.text, text)]
     for are_numbers in (True, False):
         ours, theirs = (
-            [span for span in sight.literals(one) if is_number(one[slice(*span)]) == are_numbers]
-            for one in (seen.text, text)
+            [span for span in spans if is_number(one[slice(*span)]) == are_numbers] for one, spans in literals
         )
         same, left = compared([seen.text[slice(*span)] for span in ours], [text[slice(*span)] for span in theirs])
         lost = {span: shown.get(span) for place, span in enumerate(ours) if place not in same}
@@ -85,10 +85,10 @@ def restored(
         if span in instead:
             marks[span] = mark._replace(instead=content, replaces=instead[span])
         elif is_certain and (puts_back or not difference.are_literals):
-            place = mark.stop if difference.are_literals else mark.start
-            marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
+            place = mark.start
             if difference.are_literals:  # a word of its own, although it may touch signs there
-                marks[span] = marks[span]._replace(before=True, after=True)
+                place, mark = mark.stop, mark._replace(before=True, after=True)
+            marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
     left = [] if difference.are_literals else sorted({*difference.others} - {*instead.values()})
     return marks, [Mark(0, 0, instead="", replaces=with_brackets(text, *span)) for span in left]
 
