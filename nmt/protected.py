@@ -35,14 +35,14 @@ _OF_NAME = rf"[\w--[{UNSPACED}]]"
 _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
-_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d+(?:[.,:/'-]\d+)*)"
-# Of programs: --option, file_name, fileName, file.name, name(), and 0xFF
+_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
+# Of programs: --option, file_name, fileName, file.name, name(), and 0xFF; not the _emphasis_ of plain text
 _PROGRAM_NAME = (
-    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])[^\W_]*_\w+|[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
+    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*[^\W_]|__\w+)|[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
     r"(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)"
 )
 _LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")
-_NUMERAL = regex.compile(r" ?\p{nt=Numeric}")  # as of 12万, and of 2½
+_NUMERAL = regex.compile(r" ?\p{nt=Numeric}|[만억조]")  # as of 12万, 12만, and 2½
 _MAY_BE_LITERAL = re.compile(r"\d|--\w|\w_|[a-z][A-Z]|\w\.[a-z]|\(\)")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML

@@ -76,6 +76,8 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
         ("getName() or name() of report.pdf in 0xFF", ["getName()", "name()", "report.pdf", "0xFF"]),
         ("an e-mail -- or not -and --, iPhone", ["iPhone"]),
         ("e.g. this. That_", []),
+        ("a _very_ good _old book_ has _file_name", ["_file_name"]),
+        ("13 667,50, 1’000, ١٬٢٣٤٫٥ and 10–12", ["13 667,50", "1’000", "١٬٢٣٤٫٥", "10–12"]),
         ("$file_name 1,000 and F5", ["1,000", "5"]),
         ("a" * 200_000 + " _", []),  # in time in proportion to their number
     ],
