@@ -12,7 +12,7 @@ It knows lines of text, and nothing of models.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from unicodedata import decimal
@@ -43,6 +43,7 @@ _PROGRAM_NAME = (
 )
 _LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")
 _NUMERAL = regex.compile(r" ?\p{nt=Numeric}|[만억조]")  # as of 12万, 12만, and 2½
+_OF_SEVERAL = re.compile(r"\d[/:–-]|\d\.\d+\.")  # numbers in one, as of a date
 _MAY_BE_LITERAL = re.compile(r"\d|--\w|\w_|[a-z][A-Z]|\w\.[a-z]|\(\)")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
@@ -131,6 +132,12 @@ def _value(literal: str) -> str:
 def _parts(literal: str) -> list[str]:
     """The numbers in a date or a time; a name as it is."""
     return [_value(part).lstrip("0") for part in re.findall(r"\d+", literal)] if is_number(literal) else [literal]
+
+
+def parted(literals: Iterable[str], others: Sequence[str]) -> set[str]:
+    """The dates, times, and ranges of which several others have parts, as 15 and 2024; one alone may just be wrong."""
+    alone = {_value(other).lstrip("0") for other in others} if len(others) > 1 else set()
+    return {one for one in literals if _OF_SEVERAL.search(one) and not alone.isdisjoint(_parts(one))}
 
 
 def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, int | None], list[int]]:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
-from nmt.protected import compared, is_number, is_of_another
+from nmt.protected import compared, is_number, is_of_another, parted
 
 
 class Difference(NamedTuple):
     """What of one kind a sentence and its translation do not share."""
 
-    lost: dict[Span, Mark | None]  # characters of the sentence; None: of a number that may become another
+    lost: dict[Span, Mark | None]  # characters of the sentence; None: of a number that may become others
     others: list[Span]  # of the translation
     are_literals: bool
     staying: frozenset[Span] = frozenset()  # of these; what is lost for one is neither written instead, nor put back
@@ -58,12 +58,15 @@ def differences(
     literals = [(one, sight.literals(one)) for one in (seen.text, text)]
     for are_numbers in (True, False):
         ours, theirs = (
-            [span for span in spans if is_number(one[slice(*span)]) == are_numbers] for one, spans in literals
+            [(span, one[slice(*span)]) for span in spans if is_number(one[slice(*span)]) == are_numbers]
+            for one, spans in literals
         )
-        same, left = compared([seen.text[slice(*span)] for span in ours], [text[slice(*span)] for span in theirs])
-        lost = {span: shown.get(span) for place, span in enumerate(ours) if place not in same}
+        same, left = compared([seen.cased(literal) for _, literal in ours], [literal for _, literal in theirs])
+        missing = [one for place, one in enumerate(ours) if place not in same]
+        in_parts = parted((literal for _, literal in missing), [theirs[place][1] for place in left])
+        lost = {span: None if literal in in_parts else shown.get(span) for span, literal in missing}
         if any(lost.values()):
-            others = sorted([*(theirs[place] for place in left), *unknown])
+            others = sorted([*(theirs[place][0] for place in left), *unknown])
             staying = frozenset(span for span in others if overlapping(fixed, span) or is_of_another(text, *span))
             found.append(Difference(lost, others, are_literals=True, staying=staying))
     return found

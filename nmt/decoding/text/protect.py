@@ -355,12 +355,10 @@ class Sight:
             return seen
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
-        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not self._shows_cased(seen):
+        is_cased = any(is_shown(mark) and mark.tags[0] in self.carried for mark in seen.marks)
+        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not is_cased:
             return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
         return seen
-
-    def _shows_cased(self, seen: Seen) -> bool:
-        return any(is_shown(mark) and _LETTER.search(mark.tags[0]) is not None for mark in seen.marks)
 
     def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
         """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line."""

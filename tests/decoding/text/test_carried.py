@@ -47,6 +47,9 @@ def translated(
         ("costs (12)", "kostet", {}, "kostet 12"),
         ("costs $12 .", "kostet $ .", {}, "kostet $ 12."),
         ("10–12 men", "Männer", {}, "10–12 Männer"),
+        ("on 15/6/2024 he has left us", "am 15. Juni 2024 ging er", {}, "am 15. Juni 2024 ging er"),
+        ("from 50-60 he left us", "von 50 bis 61 ging", {}, "von 50 bis 61 ging"),
+        ("at 10:30 now", "um 10 jetzt", {}, "um 10:30 jetzt"),
         ("pages 10-12 now", "Seiten 10–13 jetzt", {}, "Seiten 10-12 jetzt"),
         ("costs 1,234 now", "kostet 1’235 jetzt", {}, "kostet 1,234 jetzt"),
         ("a _very_ nice dog", "ein _sehr_ netter Hund", {}, "ein _sehr_ netter Hund"),
@@ -85,6 +88,11 @@ def test_what_the_user_says_stays(tmp_path: Path) -> None:
 def test_a_number_in_a_tag_and_beside_capitals(tmp_path: Path, line: str, expected: str) -> None:
     words = ["of", "262", "men"], ["von", "2622", "Männern"]
     assert translated(tmp_path, *words, {}, line=line) == expected
+
+
+def test_a_name_beside_capitals(tmp_path: Path) -> None:
+    words = ["of", "max_len", "men"], ["von", "min_len", "Männern"]
+    assert translated(tmp_path, *words, {}, line="OF MAX_LEN MEN") == "VON MAX_LEN MÄNNERN"
 
 
 def test_an_unknown_word_may_stand_for_a_number(tmp_path: Path) -> None:
