@@ -644,7 +644,7 @@ class _Writing:
         afters = [self.marks[mark].after for mark in marks]
         spaced = [place > start and (befores[0] or self._is_split_off(marks[0], place - len(gap)))]
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
-        spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place])]
+        spaced += [place < stop and self._is_spaced_after(marks[-1], self.translation[place], gap)]
         if not gap:
             spaced[0] = spaced[0] and not has_finer(self.translation[place - 1 : place])
             spaced[-1] = spaced[-1] and not has_finer(self.translation[place : place + 1])
@@ -662,16 +662,18 @@ class _Writing:
         start = self.marks[mark].start
         return self.placing.line[start - 1 : start] in _JOINING and self.translation[place - 1 : place].isalnum()
 
-    def _is_spaced_after(self, mark: int, following: str) -> bool:
+    def _is_spaced_after(self, mark: int, following: str, gap: str) -> bool:
         """Whether there is a space between a mark and the character `following` in the translation.
 
-        So it is where there was one in the source, or punctuation that is not there now; never before punctuation.
+        So it is where there was one in the source, or punctuation that is not there now; before punctuation where the
+        translation has one, as in French.
         """
+        if following in CLOSING:
+            return gap != ""
         place, line = self.marks[mark].stop, self.placing.line
         before = line[place : place + 1]
         was_punctuation = before != "" and not before.isalnum() and not before.isspace()
-        is_apart = not following.isspace() and following not in CLOSING
-        return (self.marks[mark].after and is_apart) or (was_punctuation and following.isalnum())
+        return (self.marks[mark].after and not following.isspace()) or (was_punctuation and following.isalnum())
 
     def _write_whole(self, node: int) -> None:
         """Write a mark without words in the translation, with those inside it."""

@@ -100,6 +100,9 @@ def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
         ("one two <x/>", "eins zwei.", "eins zwei <x/>."),
         ("one <x/> <y/> two", "eins zwei", "eins <x/> <y/> zwei"),
         ("我<x/>好", "我（好）", "我<x/>（好）"),
+        ("one <x/> ”two” ?", "eins »zwei« ?", "eins <x/> »zwei« ?"),
+        ("one two <x/>?", "un deux ?", "un deux <x/> ?"),
+        ("one two<x/>: three", "un deux : trois", "un deux<x/> : trois"),
     ],
 )
 def test_where_a_mark_without_words_stands(source: str, target: str, expected: str) -> None:
