@@ -74,6 +74,7 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
     [
         ("use --dry-run, file_name and __init__", ["--dry-run", "file_name", "__init__"]),
         ("getName() or name() of report.pdf in 0xFF", ["getName()", "name()", "report.pdf", "0xFF"]),
+        ("a CellRenderer, WebM, not NASA or McX-Y of GTK", ["CellRenderer", "WebM", "McX"]),
         ("an e-mail -- or not -and --, iPhone", ["iPhone"]),
         ("e.g. this. That_", []),
         ("a _very_ good _old book_ has _file_name", ["_file_name"]),
