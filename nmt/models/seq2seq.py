@@ -157,23 +157,8 @@ def weight_shapes(config: ModelConfig, *, source_size: int, target_size: int) ->
 
 def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2Seq:
     """The model before its weights are drawn."""
-    settings = config.encoder
-    encoder = Encoder(
-        cell=settings.cell,
-        input_size=config.embedding_size,
-        size=settings.hidden_size,
-        layers=settings.layers,
-        residual=settings.residual,
-        bidirectional=settings.bidirectional,
-        directions=settings.directions,
-        reverse_source=settings.reverse_source,
-        end_mark=settings.end_mark,
-        layer_normalization=settings.layer_normalization,
-        dropout=settings.dropout,
-        output_dropout=settings.output_dropout,
-        locked_dropout=settings.locked_dropout,
-        word_dropout=settings.word_dropout,
-    )
+    settings = config.encoder.model_dump(exclude={"hidden_size"})
+    encoder = Encoder(input_size=config.embedding_size, size=config.encoder.hidden_size, **settings)
     decoder = _build_decoder(config, memory_size=encoder.output_size)
     sizes = StateSizes(
         summary=encoder.size,
@@ -200,22 +185,18 @@ def _embedding(size: int, dimension: int) -> nn.Embedding:
 
 
 def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
+    """The decoder that `config` describes; its kind gets just the options that it takes."""
     settings = config.decoder
-    shape = DecoderShape(
-        cell=settings.cell,
-        input_size=config.embedding_size,
-        size=settings.hidden_size,
-        layers=settings.layers,
-        residual=settings.residual,
-        output_size=settings.output_size or settings.hidden_size,
-        dropout=settings.dropout,
-        output_dropout=settings.dropout if settings.output_dropout is None else settings.output_dropout,
-        locked_dropout=settings.locked_dropout,
-        layer_normalization=settings.layer_normalization,
-        word_dropout=settings.word_dropout,
-    )
+    available = {
+        **settings.model_dump(),
+        "input_size": config.embedding_size,
+        "size": settings.hidden_size,
+        "output_size": settings.output_size or settings.hidden_size,
+        "output_dropout": settings.dropout if settings.output_dropout is None else settings.output_dropout,
+    }
+    shape = DecoderShape(**{name: available[name] for name in DecoderShape._fields})
     kind = DECODERS[settings.type]
-    return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind, settings.model_dump()))
+    return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind, available))
 
 
 def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
