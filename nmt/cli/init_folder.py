@@ -1,5 +1,6 @@
 """What nmt-init makes of pairs: a folder with training, validation, and test text, and a configuration for them."""
 
+import os
 import re
 import warnings
 from collections import Counter, defaultdict
@@ -76,7 +77,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
     The lines that begin with a space need not be printed. `training`: the command that trains.
     """
-    output = folder.resolve()
+    output = Path(os.path.realpath(folder))  # resolve() raises RuntimeError for a link to itself
     endings = languages if languages[0] != languages[1] else ("source", "target")
     with failing_as(str(folder)), unfinished(output) as work:
         every, made = (work / "source", work / "target"), work / "made"
@@ -111,7 +112,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
 
 def run_name(folder: Path) -> str:
     """The name of the model that is trained from a folder."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", folder.resolve().name).lstrip("._-") or STARTER
+    return re.sub(r"[^A-Za-z0-9._-]", "_", Path(os.path.realpath(folder)).name).lstrip("._-") or STARTER
 
 
 def _settings(name: str, languages: Sequence[str], endings: Sequence[str]) -> dict[str, str]:

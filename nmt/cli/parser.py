@@ -2,8 +2,6 @@
 the command that has it."""
 
 import argparse
-import errno
-import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -125,9 +123,6 @@ class Parser(argparse.ArgumentParser):
             if len(places) > 1 and isinstance(action, argparse._StoreAction):
                 several = f"give all of them after one {name}" if action.nargs == "+" else "it takes one value"
                 yield f"{name}: is given {len(places)} times; {several}"
-            for path in dict.fromkeys(path for paths in places for path in paths):
-                if _is_loop(path):
-                    yield f"{name} {path}: {os.strerror(errno.ELOOP)}; a symbolic link leads to itself"
 
     def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
         """What is wrong with the arguments that no option took, a line each."""
@@ -196,17 +191,6 @@ def command(
         return main
 
     return made
-
-
-def _is_loop(path: str) -> bool:
-    """Whether symbolic links lead from the path to itself, so that nothing can be asked about it."""
-    try:
-        Path(path).stat()
-    except OSError as error:
-        return error.errno == errno.ELOOP
-    except ValueError:  # a zero byte: opening it will give the reason
-        pass
-    return False
 
 
 def say(text: str) -> None:
