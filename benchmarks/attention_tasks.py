@@ -25,6 +25,7 @@ from benchmarks.attention_rows import Row
 from nmt.config.loading import read_config
 from nmt.config.schema import Config
 from nmt.data.corpus import digests, read_lines
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -231,15 +232,8 @@ def alignment_error(translator: Translator, task: Task) -> float | None:
     """AER of the model's hard alignments of the test set, from forced decoding of the references, against the gold."""
     assert task.gold is not None
     pairs = zip(read_lines(task.source), read_lines(task.reference), strict=True)
-    batch_tokens = translator.decoding.batch_tokens
-    scores = score(
-        translator.scorer,
-        translator.vocabularies,
-        pairs,
-        batch_tokens=batch_tokens,
-        alignments=True,
-        end_links="best",  # the rule of the rows that are there
-    )
+    how = TranslationOptions(alignments=True, end_links="best")  # the rule of the rows that are there
+    scores = score(translator, pairs, how)
     predicted = [scored.alignment.links for scored in scores if scored.alignment is not None]
     return alignment_scores(predicted, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate
 

@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python b
 
 from nmt.cli.common import run
 from nmt.data.corpus import read_lines, read_pairs
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scoring import score
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.decoding.translator import Translator
@@ -65,7 +66,7 @@ def _links(path: Path, pairs: Pairs) -> tuple[list[list[Link]], list[SoftAlignme
     if ".align" in path.suffixes:
         return read_links(read_lines(path), name=str(path)), []
     translator = Translator.load(path)
-    scored = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=BATCH_TOKENS, alignments=True)
+    scored = score(translator, pairs, TranslationOptions(alignments=True, batch_tokens=BATCH_TOKENS))
     soft = [one.alignment for one in scored if one.alignment is not None]
     return [alignment.links for alignment in soft], soft
 

@@ -82,6 +82,7 @@ def command(program: str, *arguments: str) -> None:
 
 def show_translations() -> None:
     # Here, not above: importing torch would delay the first line that the user sees.
+    from nmt.decoding.options import TranslationOptions
     from nmt.decoding.scoring import score
     from nmt.decoding.translator import Translator
 
@@ -91,7 +92,7 @@ def show_translations() -> None:
     rows = zip(*(read(ROOT / side) for side in sides), strict=True)
     shown = list(islice((row for row in rows if FEWEST_WORDS <= len(row[0].split()) <= MOST_WORDS), SHOWN))
     pairs = [(source, hypothesis) for source, hypothesis, _ in shown]
-    scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=1000, alignments=True)
+    scores = score(translator, pairs, TranslationOptions(alignments=True))
     for (source, hypothesis, reference), scored in zip(shown, scores, strict=True):
         alignment = scored.alignment
         assert alignment is not None

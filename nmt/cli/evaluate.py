@@ -248,8 +248,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         comparison = compare(systems, [*references.values()], source=source or None, runs=runs, **scoring)
     write_report(options.json, table(comparison), json_object(comparison))
     if options.report is not None:
-        step = "this" if how is None else how.alignment_step
-        write_page(options.report, comparison, translators, alignment_step=step, training_text=options.training_text)
+        write_page(options.report, comparison, translators, how, training_text=options.training_text)
 
 
 def _loaded(candidates: Sequence["Candidate"], how: "TranslationOptions | None") -> dict[str, "Translator"]:

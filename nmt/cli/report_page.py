@@ -4,17 +4,18 @@ Wiring only. NumPy and Jinja2 are imported when the page is written: everyday sc
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli.common import watched
 from nmt.cli.outputs import write_text
-from nmt.config.schema import AlignmentStep
 from nmt.data.corpus import read_lines
 from nmt.evaluation.comparison import Comparison
 from nmt.ops.memory import enough_memory
 
 if TYPE_CHECKING:
+    from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
 
 MEMORY = "shorten the longest lines"
@@ -28,14 +29,14 @@ def write_page(
     path: str,
     comparison: Comparison,
     translators: Mapping[str, "Translator"],
+    how: "TranslationOptions | None",
     *,
-    alignment_step: AlignmentStep,
     training_text: Path | None,
 ) -> None:
     """Write the page of a comparison.
 
-    `translators`: by system, the model whose attention is shown. `training_text`: the text whose rare words are looked
-    at.
+    `translators`: by system, the model whose attention is shown, if it translated as `how` says. `training_text`: the
+    text whose rare words are looked at.
     """
     from nmt.evaluation.page.contents import contents
     from nmt.evaluation.page.render import page
@@ -46,27 +47,24 @@ def write_page(
         if (translator := attentive.get(candidate.name)) is None:
             continue
         pairs = list(zip(comparison.source or (), candidate.hypotheses, strict=True))
-        attention[candidate.name] = _attention(translator, pairs, alignment_step, MOST_WEIGHTS // len(attentive))
+        attention[candidate.name] = _attention(translator, pairs, how, MOST_WEIGHTS // len(attentive))
     training = None if training_text is None else read_lines(training_text)
     write_text(path, page(contents(comparison, attention=attention, training=training)))
 
 
-def _attention(translator: "Translator", pairs: Sequence[Pair], step: AlignmentStep, most: int) -> list[str | None]:
+def _attention(
+    translator: "Translator", pairs: Sequence[Pair], how: "TranslationOptions | None", most: int
+) -> list[str | None]:
     """The packed weights of the pairs of source and translation that the page lists, as the model attends when it is
     made to write them, until there are so many characters; None of the others."""
+    from nmt.decoding.options import TranslationOptions
     from nmt.decoding.scoring import score  # only here: scoring files needs no PyTorch
     from nmt.evaluation.page.contents import LISTED, packed, shown
 
     weights: list[str | None] = [None] * len(pairs)
     chosen = [place for place, pair in enumerate(pairs[:LISTED]) if all(shown(line).is_whole for line in pair)]
-    scores = score(
-        translator.scorer,
-        translator.vocabularies,
-        (pairs[place] for place in chosen),
-        batch_tokens=translator.decoding.batch_tokens,
-        alignments=True,
-        alignment_step=step,
-    )
+    options = replace(how or TranslationOptions(), alignments=True)
+    scores = score(translator, (pairs[place] for place in chosen), options)
     shown_scores = watched(scores, "sentences", total=len(chosen), label="attention")
     for place, scored in zip(chosen, shown_scores, strict=True):
         assert scored.alignment is not None

@@ -74,7 +74,7 @@ def parser() -> Parser:
 def _read_request(
     options: argparse.Namespace, problems: list[str]
 ) -> tuple["Models", int, "TranslationOptions", "AlignmentOutputs"]:
-    """What scores, how many sentences, with which alignment_step and end_links, and where alignments go."""
+    """What scores, how many sentences, with which alignments, and where these go."""
     from nmt.cli.alignment_outputs import AlignmentOutputs
     from nmt.cli.models import read_models
 
@@ -119,15 +119,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         translator = models.load()
         Doubts(form=form_of(read_lines(options.source), name=str(options.source))).warn(translator.source_form)
         lines = zip(read_lines(options.source), *map(read_lines, translations), strict=True)
-        scores = score(
-            translator.scorer,
-            translator.vocabularies,
-            ((source, target) for source, *targets in lines for target in targets),
-            batch_tokens=translator.decoding.batch_tokens,
-            alignments=bool(outputs),
-            alignment_step=how.alignment_step,
-            end_links=how.end_links,
-        )
+        scores = score(translator, ((source, target) for source, *targets in lines for target in targets), how)
         by_line = zip(*[scores] * len(translations), strict=True)
         with (
             opened_for_writing(options.output) as file,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.decoding import translator as translator_module
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
@@ -30,7 +31,7 @@ def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:
     lines, options = [" ".join(SOURCE), ""], {"alignments": True, "alignment_step": "next"}
     (best,), (blank,) = translate(translator, lines, beam_size=1, **options)
     assert best.soft_alignment is not None
-    (scored,) = score(translator.scorer, translator.vocabularies, [(lines[0], best.text)], batch_tokens=100, **options)
+    (scored,) = score(translator, [(lines[0], best.text)], TranslationOptions(**options))
     assert scored.alignment is not None
     for weights in (best.soft_alignment.weights, scored.alignment.weights):
         assert weights.shape == (len(TARGET), len(SOURCE) + 1)

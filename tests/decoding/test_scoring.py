@@ -6,8 +6,10 @@ import torch
 from nmt.data.batch import make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.decoding import scoring
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.scoring import Scored, score
+from nmt.decoding.translator import Translator
 from nmt.training.objective import batch_loss
 from tests.decoding.conftest import network
 
@@ -22,7 +24,7 @@ def test_lines(vocabularies: Vocabularies) -> None:
         ("A dog runs.", ""),
         ("x" * 300, "men " * 260),
     ]
-    scored = list(score(Scorer([model]), vocabularies, iter(pairs), batch_tokens=100))
+    scored = list(score(Translator([model], vocabularies), iter(pairs), TranslationOptions(batch_tokens=100)))
     assert scored[1] == Scored(0.0, 0)
     assert scored[3].tokens == 1
     for result, (source, target) in zip(scored, pairs, strict=True):
@@ -41,11 +43,12 @@ def test_many_lines_stay_in_order(vocabularies: Vocabularies, monkeypatch: pytes
     size = vocabularies.source.size
     model = network(source_size=size, target_size=size)
     pairs = [("A dog runs."[:length], "Two men"[: 1 + length % 5]) for length in range(12)]
-    together = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
+    translator, few = Translator([model], vocabularies), TranslationOptions(batch_tokens=50)
+    together = list(score(translator, pairs, few))
     monkeypatch.setattr(scoring, "_CHUNK_PAIRS", 5)
-    in_chunks = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
+    in_chunks = list(score(translator, pairs, few))
     assert [result.tokens for result in in_chunks] == [result.tokens for result in together]
     assert [result.log_probability for result in in_chunks] == pytest.approx(
         [result.log_probability for result in together]
     )
-    assert list(score(Scorer([model]), vocabularies, [], batch_tokens=50)) == []
+    assert list(score(translator, [], few)) == []
