@@ -243,10 +243,17 @@ class Carried:
 
 
 def learned_by(*trainings: Mapping[str, Any]) -> Learned:
-    """What models have learned of what is no words, by what their files say of their training, if they do."""
+    """What models have learned of what is no words, by what their files say of their training, if they do.
+
+    Of several, what the one says that carries it over in the fewest translations.
+    """
+
+    def certainty(how: bool | str) -> tuple[bool, bool]:
+        return how is not False, not str(how).startswith("~")
+
     learned: Learned = {}
     for training in trainings:
         said = training.get(LEARNED)
         for text, how in said.items() if isinstance(said, dict) else ():
-            learned[text] = how if learned.get(text, how) == how else False
+            learned[text] = min(learned.get(text, how), how, key=certainty)
     return dict(sorted(learned.items()))

@@ -149,3 +149,9 @@ def test_what_one_model_translates_is_not_carried_over_by_several() -> None:
     models = {LEARNED: {"%s": True, "<b>": True}}, {LEARNED: {"<b>": False, "%d": True}}
     for trainings in (models, models[::-1]):
         assert learned_by(*trainings) == {"%d": True, "%s": True, "<b>": False}
+
+
+def test_of_a_form_counts_the_model_that_has_it_in_the_fewest_translations() -> None:
+    models = {LEARNED: {"0": "0", "00": "~00", "000": False}}, {LEARNED: {"0": "~0", "00": "00", "000": "000"}}
+    for trainings in (models, models[::-1]):
+        assert learned_by(*trainings) == {"0": "~0", "00": "~00", "000": False}
