@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
-from nmt.protected import compared, is_number, is_of_another, parted
+from nmt.protected import MINUS, compared, is_number, is_of_another, parted
 
 
 class Difference(NamedTuple):
@@ -90,6 +90,8 @@ def restored(
         elif is_certain and (puts_back or not difference.are_literals):
             place = mark.start
             if difference.are_literals:  # a word of its own, although it may touch signs there
+                sign = MINUS.match(seen.text, 0, mark.start)
+                content = f"{sign[0] if sign else ''}{content}"
                 place, mark = mark.stop, mark._replace(before=True, after=True)
             marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
     left = [] if difference.are_literals else sorted({*difference.others} - {*instead.values()})

@@ -45,6 +45,7 @@ def translated(
         ("12 men", "von13 Männern", {}, "von12 Männern"),
         ("of A4 and 12", "von A5 und 13", {}, "von A5 und 12"),
         ("costs (12)", "kostet", {}, "kostet 12"),
+        ("at -3 now", "bei jetzt", {}, "bei -3 jetzt"),
         ("costs $12 .", "kostet $ .", {}, "kostet $ 12 ."),
         ("10–12 men", "Männer", {}, "10–12 Männer"),
         ("on 15/6/2024 he has left us", "am 15. Juni 2024 ging er", {}, "am 15. Juni 2024 ging er"),
