@@ -135,6 +135,12 @@ def _parts(literal: str) -> list[str]:
     return [_value(part).lstrip("0") for part in re.findall(r"\d+", literal)] if is_number(literal) else [literal]
 
 
+def _stems(literal: str) -> list[str]:
+    """Of what a name may be an inflected form, as McCains of McCain."""
+    ends = [len(literal) - count for count in range(1, 4) if literal.isalpha() and literal[-count:].islower()]
+    return [literal[:end] for end in ends]
+
+
 def parted(literals: Iterable[str], others: Sequence[str]) -> set[str]:
     """The dates, times, and ranges of which several others have parts, as 15 and 2024; one alone may just be wrong."""
     alone = {_value(other).lstrip("0") for other in others} if len(others) > 1 else set()
@@ -145,7 +151,7 @@ def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, 
     """Which numbers and names of a text its translation has, and what `others` it has.
 
     Of each, its place in the text: where the translation has one of the same digits, however they are grouped, or None
-    where it has its parts, as of a date in another order.
+    where it has its parts, as of a date in another order, or another form of the name.
     """
     same: dict[str, list[int]] = {}
     for place in reversed(range(len(others))):
@@ -156,10 +162,11 @@ def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, 
     left = {place for places in same.values() for place in places}
     parts: dict[str, list[int]] = {}
     for place in left:
-        for part in _parts(others[place]):
+        for part in [*_parts(others[place]), *(f"{stem}~" for stem in _stems(others[place]))]:
             parts.setdefault(part, []).append(place)
     for place, literal in enumerate(literals):
-        needed = Counter(_parts(literal))
+        alike = [one for one in (f"{literal}~", *_stems(literal)) if parts.get(one)]
+        needed = Counter(alike[:1] or _parts(literal))
         if place not in found and all(len(parts.get(part, ())) >= count for part, count in needed.items()):
             left -= {parts[part].pop() for part in needed.elements()}
             found[place] = None
