@@ -78,7 +78,7 @@ Learned = dict[str, bool | str]
 """What a model has learned of what is no words: whether translations have it as it is, or it is translated.
 
 Of numbers and names, by their forms, in what form translations have them: 0,000.00 as 0.000,00, a_a as a_a, with ~
-where only most have them.
+where only most have them; and what single ones become often: 2 becomes 14, as of p.m.
 """
 
 
@@ -194,6 +194,7 @@ class Carried:
     def __init__(self) -> None:
         self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
         self.forms: dict[str, Counter[str]] = {}  # of numbers and names, and those that the target has them in
+        self.others: dict[str, Counter[str]] = {}  # which number the target has instead of one, where it is the only
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
         self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
 
@@ -221,21 +222,31 @@ class Carried:
             return
         literals = [source[slice(*span)] for span in spans]
         others = [target[slice(*span)] for span in literals_of(target)]
-        found, _ = compared(literals, others)
+        found, left = compared(literals, others)
+        lost: list[str] = []
         for place, (start, stop) in enumerate(spans):
+            if is_in_word(source, start, stop) or any(start < last and first < stop for first, last in matches):
+                continue
             form, other = form_of(literals[place]), found.get(place)
             has = form_of(others[other]) if other is not None else form if place in found else ""
-            is_inside = is_in_word(source, start, stop) or any(start < last and first < stop for first, last in matches)
-            if not is_inside and (form in self.forms or len(self.forms) < MOST):
+            if form in self.forms or len(self.forms) < MOST:
                 self.forms.setdefault(form, Counter())[has] += 1
+            if place not in found:
+                lost.append(literals[place])
+        if len(lost) == len(left) == 1 and (lost[0] in self.others or len(self.others) < MOST):
+            self.others.setdefault(lost[0], Counter())[others[left[0]]] += 1
 
     def learned(self) -> Learned:
         """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED.
 
-        Of numbers and names, every form that stands in so many.
+        Of numbers and names, every form that stands in so many, and what most of those become that another replaces.
         """
         least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
         learned: Learned = {}
+        for literal, others in self.others.items():
+            other, count = others.most_common(1)[0]
+            if count >= ENOUGH and 2 * count >= others.total():
+                learned[literal] = other
         for form, forms in self.forms.items():
             if (count := forms.total()) >= ENOUGH:
                 carried = count - forms[""]

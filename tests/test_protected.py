@@ -66,7 +66,20 @@ def test_in_what_form_translations_have_numbers_is_learned() -> None:
         "A_A": False,
         "<file_name>": False,
         "--a": "--a",
+        "1:30": "13.30",
+        "FILE_NAME": "DATEI_NAME",
     }
+
+
+def test_what_single_numbers_become_is_learned() -> None:
+    counts = carried(
+        ("at 2 p.m.", "um 14 Uhr", ENOUGH),
+        ("at 2 p.m.", "um 15 Uhr", ENOUGH - 1),  # less often
+        ("at 3 p.m.", "um 15 Uhr", ENOUGH - 1),
+        ("at 4 p.m. of 5", "um 16 Uhr von 7", ENOUGH),  # it is not known which
+        ("5 of F16", "5 von F17", ENOUGH),
+    )
+    assert counts.learned() == {"0": False, "2": "14"}
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         # What is shown to it, although `decoding.protect` names it, and is translated, or carried over
         "learned": [text for text, how in learned.items() if how is False and not is_form(text)],
         "carried": [text for text, how in learned.items() if how is True],
-        "forms": {form: how for form, how in learned.items() if is_form(form)},  # see `nmt.protected.Learned`
+        # See `nmt.protected.Learned`
+        "forms": {text: how for text, how in learned.items() if isinstance(how, str) or is_form(text)},
         **{key: model.training.get(key) for key in ("updates", "epochs", "validation")},
     }
     if options.input is not None:

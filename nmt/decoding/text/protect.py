@@ -318,6 +318,11 @@ class Sight:
     def _is_compared(self, line: str, span: Span) -> bool:
         return not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
 
+    def expected(self, literal: str, others: Sequence[str]) -> str:
+        """What a translation with the `others` has for a number: it, or what it often becomes."""
+        other = self.forms.get(literal)
+        return other if isinstance(other, str) and other in others and literal not in others else literal
+
     def literal(self, literal: str) -> tuple[str, bool]:
         """A number, or a name, as translations have it, and whether nearly all have it, as numbers of unknown forms."""
         form = self.forms.get(form_of(literal)) or (form_of(literal) if is_number(literal) else "~")
