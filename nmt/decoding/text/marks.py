@@ -234,13 +234,17 @@ class _Attention:
         taken = {word for word in alike.values() if _is_literal(self.source.spelled(self.source.core(word)))}
         self.by_source: list[list[tuple[int, float]]] = [[] for _ in self.source.spans]
         self.totals = [0.0] * len(self.target.spans)
+        pairs = zip(self._ends(self.source), self._ends(self.target), strict=False) if apart else ()
+        ends = {atom: attended for attended, atom in pairs if attended is not None and atom is not None}
         for place, row in enumerate(rows):
             if place in alike:
                 self._add(place, {alike[place]: 1.0})
+            elif self.target.words[place].start in ends:  # the period of tokenized text
+                continue
             elif others := {word: weight for word, weight in row.items() if word not in taken}:
                 self._add(place, others)
-        for attended, atom in zip(self._ends(self.source), self._ends(self.target), strict=False) if apart else ():
-            if attended is not None and atom is not None and not self.totals[atom]:
+        for atom, attended in ends.items():
+            if not self.totals[atom]:
                 self._link(attended, atom, 1.0)  # the period of a sentence, behind any word
         self.before = [0.0, *accumulate(self.totals)]
 

@@ -134,6 +134,13 @@ def test_brackets_of_a_script_without_spaces_go_with_their_words(
     assert with_tags(source, target, attended) == expected
 
 
+def test_it_is_not_behind_the_period_of_tokenized_text() -> None:
+    """Which may attend to any word, as where the translation lacks the rest of the source."""
+    number = Mark(9, 9, before=True, after=True, tags=("12", ""))
+    links = [(0, 0, 1.0), (1, 1, 1.0), (0, 2, 0.4), (1, 2, 0.6)]
+    assert written("we see 12 of them .", [number], "wir sehen .", links) == "wir sehen 12 ."
+
+
 def test_it_is_not_behind_the_last_period() -> None:
     """Also where the word with the period attends to one with another inside."""
     links = [(0, 0, 1.0), (1, 1, 0.5), (1, 2, 0.9), (1, 3, 0.9)]
