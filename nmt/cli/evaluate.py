@@ -187,7 +187,6 @@ def _read_scoring(
     options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
 ) -> dict[str, Any]:
     """The arguments of `compare`: several systems are tested against the first one, but runs are not."""
-    from nmt.evaluation.comparison import check_seed
     from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
 
     scoring: dict[str, Any] = {"tokenize": options.tokenize or TOKENIZERS[0], "lowercase": options.lowercase}
@@ -200,8 +199,6 @@ def _read_scoring(
     scoring["tested"] = len(candidates) > 1 and not options.runs
     scoring["intervals"] = options.intervals or options.report is not None
     if scoring["tested"] or scoring["intervals"]:
-        with collected(problems):
-            check_seed()
         scoring |= {} if options.resamples is None else {"resamples": options.resamples}
     else:
         problems += without_effect(vars(options), {"resamples": ("intervals",)})

@@ -9,14 +9,11 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 """
 
 import operator
-import os
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
@@ -139,14 +136,12 @@ def compare(
     tested against the baseline by a bootstrap of so many `resamples`, at least 40. `intervals`: have them without the
     test, too, which makes them anyway. `runs`: names of systems that are seeds of one, by its name, two or more.
 
-    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
-    are no systems, references, or sentences, or line counts differ.
+    Raises UserError when the tokenizer is unavailable; ValueError when there are no systems, references, or sentences,
+    or line counts differ.
     """
     counts = {len(lines) for lines in (*systems.values(), *references)}
     if not systems or not references or len(counts) != 1 or counts == {0}:
         raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
-    if tested or intervals:
-        check_seed()
     built = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
     columns = {
         metric: {name: counted(one, lines, references) for name, lines in systems.items()}
@@ -173,14 +168,6 @@ def compare(
         significance=_significance(tests, columns, samples=resamples) if tested else None,
         runs=tuple(_over_seeds(runs or {}, scored)),
     )
-
-
-def check_seed() -> None:
-    """Raise UserError where SACREBLEU_SEED is no seed, which sacreBLEU would say after everything was translated."""
-    seed = os.environ.get("SACREBLEU_SEED", "none")
-    if seed.lower() != "none" and not re.fullmatch("0*[1-9][0-9]{0,17}", seed):  # sacreBLEU takes 0 for none in places
-        allowed = "a whole number, at least 1, or none for another seed every time"
-        raise UserError(f"SACREBLEU_SEED={seed}: allowed: {allowed}")
 
 
 class _Precounted:
