@@ -128,11 +128,6 @@ def test_a_port_in_use(port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest
     [
         ({"RANK": ""}, "WORLD_SIZE is 2, but the other processes cannot be found, since RANK is not set; start them"),
         ({"MASTER_PORT": ""}, "since MASTER_PORT is not set"),
-        ({"RANK": "2"}, "RANK is 2: must be a whole number from 0 to 1"),
-        ({"RANK": "one"}, "RANK is one: must be a whole number"),
-        ({"MASTER_PORT": "99999"}, "MASTER_PORT is 99999: must be a whole number from 1 to 65535"),
-        ({"WORLD_SIZE": "0"}, "WORLD_SIZE is 0: must be a whole number from 1 to 65536"),
-        ({"WORLD_SIZE": "1" * 5000}, "must be a whole number from 1 to 65536"),
     ],
 )
 @pytest.mark.usefixtures("variables")

@@ -16,8 +16,8 @@ In a translation every process translates its share of the chunks, and waits for
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from textwrap import shorten
 from typing import TypeVar
@@ -26,7 +26,6 @@ from nmt.errors import ToldElsewhere, UserError, collected
 from nmt.signals import PATIENCE
 
 Value = TypeVar("Value")
-MOST = 1 << 16  # processes
 
 
 class LostProcess(UserError):
@@ -121,19 +120,7 @@ def joined(
 
 def processes_started() -> int:
     """How many processes the command has; 1 without torchrun."""
-    return number_of("WORLD_SIZE", 1, range(1, MOST + 1))
-
-
-def number_of(variable: str, default: int, allowed: Sequence[int]) -> int:
-    """The number in an environment variable of torchrun's, or `default`. Raises UserError for one not `allowed`."""
-    text = os.environ.get(variable) or str(default)
-    with suppress(ValueError):
-        if (number := int(text)) in allowed:
-            return number
-    raise UserError(
-        f"{variable} is {shorten(text, 40)}: must be a whole number from {allowed[0]} to {allowed[-1]}, as torchrun "
-        "sets it; or unset it"
-    )
+    return int(os.environ.get("WORLD_SIZE") or 1)
 
 
 def is_restarted() -> bool:
