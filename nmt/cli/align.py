@@ -5,7 +5,7 @@ It imports PyTorch only to learn.
 """
 
 import argparse
-import sys
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from pathlib import Path
 from nmt.cli.options import parallel_inputs, read_parallel, read_whole, whole_number, without_effect
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_report
 from nmt.cli.parser import Parser, command
-from nmt.errors import collected, counted, refuse, refuse_lines
+from nmt.errors import InputWarning, collected, counted, refuse, refuse_lines
 from nmt.evaluation.alignments import SYMMETRIZATIONS, AlignmentScores, alignment_scores, symmetrized
 from nmt.pharaoh import Gold, Link, is_counted_from_1, pharaoh, read_gold, read_links
 
@@ -89,10 +89,11 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
             )
     refuse(problems)
     if is_counted_from_1(gold):
-        print(
-            f"{PROGRAM}: warning: --gold-alignments {options.gold_alignments}: no line links word 0, as if words were "
-            "counted from 1, and all links are then taken for those of other words; if so, give --first-word 1",
-            file=sys.stderr,
+        warnings.warn(
+            f"--gold-alignments {options.gold_alignments}: no line links word 0, as if words were counted from 1, and "
+            "all links are then taken for those of other words; if so, give --first-word 1",
+            InputWarning,
+            stacklevel=1,
         )
     links: Iterable[Sequence[Link]] = given
     if pairs:

@@ -5,13 +5,13 @@ Wiring only: model files → one architecture and vocabularies → average → f
 
 import argparse
 import sys
-from collections import Counter
+import warnings
 from pathlib import Path
 
 from nmt.cli.options import missing, number_within
 from nmt.cli.outputs import check_outputs, failing_as
 from nmt.cli.parser import Parser, command
-from nmt.errors import counted, refuse
+from nmt.errors import InputWarning, counted, refuse
 
 PROGRAM = "nmt-average"
 _BEGAN_APART = 0.1  # cosine of matrices, below; the demo's first and tenth epoch have 0.70, two seeds -0.01
@@ -63,11 +63,6 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     paths = read_model_paths(options.model, problems)
     if len(paths) == 1:
         problems.append("--model was given once; an average takes at least two models")
-    for path, count in Counter(paths).items():
-        if count > 1:
-            problems.append(
-                f"--model {path} is given {count} times; give it once, and have it count more with --weights"
-            )
     weights = [1.0] * len(paths) if options.weights is None else options.weights
     if paths and len(weights) != len(paths):
         sizes = f"--weights has {counted(len(weights), 'number')} and --model {counted(len(paths), 'model')}"
@@ -84,11 +79,9 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         problems += [f"{path}: {reason}" for reason in reasons]
         if not reasons:
             if len(models) > 1 and (agreement := mean.agreement(model.weights)) < _BEGAN_APART:
-                print(
-                    f"{PROGRAM}: warning: {path}: its weights have little in common with those before it (the cosine "
-                    f"is {agreement:.2f}), as if they began apart; the average of such models is of no use",
-                    file=sys.stderr,
-                )
+                few = f"its weights have little in common with those before it (the cosine is {agreement:.2f})"
+                of_no_use = "as if they began apart; the average of such models is of no use"
+                warnings.warn(f"{path}: {few}, {of_no_use}", InputWarning, stacklevel=1)
             mean.add(model.weights, share)
         model.weights.clear()
     refuse(problems)

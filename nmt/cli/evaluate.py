@@ -5,7 +5,7 @@ before a model is loaded; and what the models cannot do, before one of them tran
 """
 
 import argparse
-import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -27,7 +27,7 @@ from nmt.cli.options import (
 )
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parser import Parser, command, option_name
-from nmt.errors import collected, counted, refuse
+from nmt.errors import InputWarning, collected, counted, refuse
 
 if TYPE_CHECKING:
     from nmt.cli.systems import Candidate
@@ -148,8 +148,7 @@ def _check_files(
     outputs["--report"] = options.report
     check_outputs(outputs, problems, others=read)
     with collected(problems):
-        if line_count(options.training_text) == 0:  # of a pipe mistakes are met later
-            problems.append(f"--training-text {options.training_text}: the file is empty")
+        line_count(options.training_text)  # of a pipe mistakes are met later
     counts = [(f"{one.option} {one.paths[0]}", len(one.lines)) for one in candidates]
     counts.append((f"--source {options.source}", len(source)))
     for path, lines in references.items():
@@ -167,8 +166,6 @@ def _contradictions(options: argparse.Namespace, count: int, *, translates: bool
     problems = []
     if not options.reference:
         problems.append("--reference FILE is missing")
-    elif len({*options.reference}) < len(options.reference):
-        problems.append("--reference: a file is given twice; several references are different translations")
     if translates and not options.source:
         problems.append(f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate")
     if options.output == STANDARD:
@@ -236,7 +233,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     if options.output:
         write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(candidates, systems, references, scoring):
-        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+        warnings.warn(warning, InputWarning, stacklevel=1)
     runs: dict[str, list[str]] = {}
     for one in candidates:
         if one.seed_of is not None:
@@ -277,8 +274,8 @@ def _warnings(
         for what, texts in (("hypotheses", systems), ("references", references))
     )
     form = {name: scoring[name] for name in ("tokenize", "lowercase", "metrics")}
-    warnings = text_warnings(hypotheses, right, **form)
+    found = text_warnings(hypotheses, right, **form)
     for one, other in combinations([one.name for one in candidates if one.seed_of is not None], 2):
         if systems[one] == systems[other]:
-            warnings.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")
-    return warnings
+            found.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")
+    return found

@@ -162,9 +162,6 @@ def test_options_that_are_wrong(tmp_path: Path, models: list[Path], capsys: Capt
     assert "--output FILE is missing" in said
     assert run(models[:1], tmp_path / "both") == 2
     assert "--model was given once; an average takes at least two models" in capsys.readouterr().err
-    assert run([*models, models[0], models[0]], tmp_path / "both") == 2
-    message = f"--model {models[0]} is given 3 times; give it once, and have it count more with --weights"
-    assert message in capsys.readouterr().err
     assert run(models, tmp_path / "both", "--weights", "1", "-2", "often") == 2
     said = capsys.readouterr().err
     assert "--weights -2: allowed: a number, at least 0.001 and at most 1,000,000" in said
