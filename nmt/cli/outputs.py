@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -111,19 +111,16 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
     Raises UserError if the disk is full and the like; `run` handles a reader that is gone.
     """
-    name = STANDARD if _is_standard(name) else name
-    with failing_as(name), _opened(name) as file:
+    name, path = STANDARD if _is_standard(name) else name, Path(name)
+    with failing_as(name), ExitStack() as stack:
+        if name == STANDARD:
+            file: IO[bytes] = sys.stdout.buffer
+        elif is_device(path):
+            file = stack.enter_context(open(path, "wb"))
+        else:
+            file = stack.enter_context(written_atomically(Path(os.path.realpath(path)), "wb"))  # where a link points
         yield cast(IO[bytes], _Output(file, name))
         file.flush()
-
-
-def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
-    path = Path(name)
-    if name == STANDARD:
-        return nullcontext(sys.stdout.buffer)
-    return (
-        open(path, "wb") if is_device(path) else written_atomically(Path(os.path.realpath(path)), "wb")
-    )  # where a link points
 
 
 def abandon_standard_output() -> None:

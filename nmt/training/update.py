@@ -78,7 +78,9 @@ def update(
             losses = _backward_in_memory(model, optimizer, on_device, share, config)
         else:
             losses = parallel.backward([None if batch is None else batch.to(device) for batch in group], share)
-    loss, guided, risk = processes.sums(*_totals(losses))
+    columns = ([loss.nll for loss in losses], [loss.guided for loss in losses], [loss.risk for loss in losses])
+    totals = [float(sum(number for number in column if number is not None)) for column in columns]  # 0 without any
+    loss, guided, risk = processes.sums(*totals)
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
     result = UpdateResult(
         loss,
@@ -94,12 +96,6 @@ def update(
             parameters["lr"] = rate
         optimizer.step()
     return result
-
-
-def _totals(losses: Sequence[BatchLoss]) -> list[float]:
-    """The sums of negative log-likelihood, guided loss, and risk over all batches; 0 for a loss that none has."""
-    columns = ([loss.nll for loss in losses], [loss.guided for loss in losses], [loss.risk for loss in losses])
-    return [float(sum(number for number in column if number is not None)) for column in columns]
 
 
 def _backward_in_memory(
