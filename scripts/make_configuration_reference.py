@@ -6,16 +6,32 @@
 Both come from nmt/config/schema.py and the names of the model's families; a test fails when they are out of date.
 """
 
+import ast
+import inspect
 import json
 import re
 import sys
 from collections.abc import Iterable
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the package beside this, whichever is installed
 
-from nmt.config.allowed import Place, allowed, allows_null, dotted, json_schema, places, resolved, variants
+from nmt.config import schema as sections
+from nmt.config.allowed import (
+    Families,
+    Place,
+    Schema,
+    allowed,
+    allows_null,
+    dotted,
+    places,
+    resolved,
+    variants,
+    whole_schema,
+)
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
 from nmt.models.combinations import FAMILIES
@@ -101,6 +117,62 @@ def files() -> dict[Path, str]:
     return {REFERENCE: reference(), SCHEMA: schema}
 
 
+def json_schema(families: Families) -> Schema:
+    """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it."""
+    schema = deepcopy(described_schema())
+    sampling = sections.SamplingConfig  # for options of commands
+    schema["$defs"][sampling.__name__] = _described(sampling.__name__, sampling.model_json_schema())
+    for section in list(schema["$defs"].values()):
+        for key, node in section.get("properties", {}).items():
+            if family := node.pop("x-family", None):
+                del node["$comment"]
+                node["enum"] = list(families[family])
+            if "discriminator" in node:  # a section without a name then matches the default variant only
+                reference = node["discriminator"]["mapping"][node["default"]["name"]]
+                schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")
+            if "$ref" in node.get("items", {}):  # one section may stand for a list of it
+                section["properties"][key] = {"anyOf": [node, node["items"]], "description": node["description"]}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Configuration of nmt-train"}
+    return head | {key: value for key, value in schema.items() if key not in head}
+
+
+@cache
+def described_schema() -> Schema:
+    """The schema in which `resolved` looks, with the text below each key.
+
+    With `use_attribute_docstrings`, pydantic would read these texts at every start of a command, which takes as long as
+    all else that it does.
+    """
+    schema = _described(sections.Config.__name__, whole_schema())
+    for name, section in schema["$defs"].items():
+        _described(name, section)
+    return schema
+
+
+def _described(name: str, section: Schema) -> Schema:
+    """The JSON schema of a section, to each key of which the text below it is added, also of sections it extends."""
+    keys = section.get("properties", {})
+    for kind in reversed(getattr(sections, name).__mro__):
+        for key, text in _texts().get(kind.__name__, {}).items():
+            keys[key] = dict(sorted({**keys[key], "description": text}.items()))
+    return section
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    """Class → key → the text below the key."""
+    return {
+        section.name: {
+            key.target.id: inspect.cleandoc(str(below.value.value))
+            for key, below in zip(section.body, section.body[1:], strict=False)
+            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        }
+        for section in ast.parse(inspect.getsource(sections)).body
+        if isinstance(section, ast.ClassDef)
+    }
+
+
 def reference() -> str:
     return "\n".join([INTRODUCTION, "## Top level\n", *_keys((), "")])
 
@@ -123,7 +195,7 @@ def _section(place: Place) -> Iterable[str]:
 
 def _keys(path: KeyPath, variant: str) -> Iterable[str]:
     """A list of the section's own keys, those that it shares with a section before it, and the sections below."""
-    here = [place for place in places() if place.path[:-1] == path and place.variant == variant]
+    here = [place for place in places(described_schema()) if place.path[:-1] == path and place.variant == variant]
     if variant:
         (named,) = [place for place in here if place.path[-1] == "name"]
         yield f"{_description(named)}\n"
@@ -154,7 +226,7 @@ def _first_like(place: Place) -> Place:
 
 @cache
 def _first_of_each() -> dict[tuple[str, str, str], Place]:
-    return {_about(place): place for place in reversed(list(places()))}
+    return {_about(place): place for place in reversed(list(places(described_schema())))}
 
 
 def _about(place: Place) -> tuple[str, str, str]:

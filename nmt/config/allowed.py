@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from nmt.config.schema import Config, SamplingConfig
+from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 
 Schema = dict[str, Any]  # one node of the JSON schema
@@ -21,24 +21,6 @@ _NULL = {"type": "null"}
 def whole_schema() -> Schema:
     """The JSON schema of the configuration; callers must not change it."""
     return Config.model_json_schema()
-
-
-def json_schema(families: Families) -> Schema:
-    """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it."""
-    schema = Config.model_json_schema()
-    schema["$defs"][SamplingConfig.__name__] = SamplingConfig.model_json_schema()  # for options of commands
-    for section in list(schema["$defs"].values()):
-        for key, node in section.get("properties", {}).items():
-            if family := node.pop("x-family", None):
-                del node["$comment"]
-                node["enum"] = list(families[family])
-            if "discriminator" in node:  # a section without a name then matches the default variant only
-                reference = node["discriminator"]["mapping"][node["default"]["name"]]
-                schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")
-            if "$ref" in node.get("items", {}):  # one section may stand for a list of it
-                section["properties"][key] = {"anyOf": [node, node["items"]], "description": node["description"]}
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Configuration of nmt-train"}
-    return head | {key: value for key, value in schema.items() if key not in head}
 
 
 def resolved(schema: Schema) -> Schema:

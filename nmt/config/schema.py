@@ -4,14 +4,10 @@ It knows values, not files: `loading.py` reads YAML, applies overrides and repor
 field constraints here; checks between keys are in `contradictions.py`.
 """
 
-import ast
-import inspect
 import os
 import re
-import sys
 import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -131,40 +127,12 @@ EnsembleName = Literal["log-probabilities", "probabilities", "logits"]  # see `n
 
 
 class Section(BaseModel):
-    """A part of the configuration: immutable, no implicit conversions, no unknown keys."""
+    """A part of the configuration: immutable, no implicit conversions, no unknown keys.
+
+    The text below a key is what the reference, the JSON schema, and help texts say of it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, source: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The section, each key with the text below it. With `use_attribute_docstrings`, pydantic would read these
-        texts at every start of a command, which takes as long as all else that it does."""
-        reference = handler(source)
-        keys = handler.resolve_ref_schema(reference).get("properties", {})
-        for section in [one for one in reversed(cls.__mro__) if issubclass(one, Section)]:
-            texts = _texts(section.__module__).get(section.__name__, {})
-            for key in keys.keys() & texts.keys():
-                keys[key]["description"] = texts[key]
-        return reference
-
-
-@cache
-def _texts(module: str) -> dict[str, dict[str, str]]:
-    """Class → key → the text below the key, in the source of a module; of a program without its source, none."""
-    try:
-        source = inspect.getsource(sys.modules[module])
-    except OSError:
-        return {}
-    return {
-        section.name: {
-            key.target.id: inspect.cleandoc(str(below.value.value))
-            for key, below in zip(section.body, section.body[1:], strict=False)
-            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
-            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-        }
-        for section in ast.parse(source).body
-        if isinstance(section, ast.ClassDef)
-    }
 
 
 def changed(section: Section, *keys: str) -> list[str]:

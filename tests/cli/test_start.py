@@ -18,6 +18,7 @@ from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import comparison, metrics
+from scripts.make_configuration_reference import NAMES, json_schema
 from tests.random_model import save_random_model, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,7 +237,7 @@ def test_every_key_of_the_search_is_an_option_in_the_words_of_the_schema() -> No
     helps = {
         action.dest: " ".join((action.help or "").split()) for action in COMMANDS["nmt-translate"].parser()._actions
     }
-    for name, node in DecodingConfig.model_json_schema()["properties"].items():
+    for name, node in json_schema(NAMES)["$defs"]["DecodingConfig"]["properties"].items():
         assert helps[name][1:].startswith(" ".join(node["description"].split())[1:].rstrip("."))
     for name, field in SamplingConfig.model_fields.items():
         default = "off" if field.default is None else str(field.default)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from nmt.cli.common import describe
-from nmt.config.allowed import allowed, choices, dotted, json_schema, places, resolved, whole_schema
+from nmt.config.allowed import allowed, choices, dotted, places, resolved, whole_schema
 from nmt.config.schema import Config, Interval, PlateauSchedule, TrainingConfig
 from nmt.errors import UserError
 from scripts import make_configuration_reference as script
@@ -26,7 +26,11 @@ NAMES = {
 
 
 def test_every_key_is_described() -> None:
-    without = [dotted(place.path) for place in places() if not resolved(place.schema).get("description")]
+    without = [
+        dotted(place.path)
+        for place in places(script.described_schema())
+        if not resolved(place.schema).get("description")
+    ]
     assert without == []
 
 
@@ -69,7 +73,7 @@ def test_what_is_no_interval(written: object) -> None:
 
 
 def test_json_schema_offers_the_attention_scores() -> None:
-    schema = json_schema(NAMES)
+    schema = script.json_schema(NAMES)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] == ["additive", "general"]
     assert choices(schema["$defs"]["EncoderConfig"]["properties"]["directions"]) == ["concatenate", "sum"]
@@ -83,7 +87,7 @@ def test_json_schema_offers_the_attention_scores() -> None:
 
 
 def test_json_schema_lets_the_default_name_be_left_out() -> None:
-    sections = json_schema(NAMES)["$defs"]
+    sections = script.json_schema(NAMES)["$defs"]
     required = {name: "name" in section.get("required", []) for name, section in sections.items()}
     for name in ("AdamConfig", "ConstantSchedule", "UniformInitialization"):
         assert not required[name]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from nmt.config.allowed import json_schema
 from nmt.config.yaml_text import write_yaml
 from nmt.models.combinations import FAMILIES
+from scripts.make_configuration_reference import json_schema
 from tests.fuzz import readers, samples
 from tests.fuzz.strategies import (
     damaged,

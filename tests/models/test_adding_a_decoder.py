@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.allowed import json_schema
 from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.attention import Attention
@@ -27,6 +26,7 @@ from nmt.ops.activations import tanh
 from nmt.ops.linear import Linear
 from nmt.ops.steps import StepLinear
 from nmt.symbols import BEGIN
+from scripts.make_configuration_reference import json_schema
 from tests.conftest import checked_config
 from tests.models.conftest import FILE
 

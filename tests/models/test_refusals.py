@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nmt.config.allowed import json_schema
 from nmt.config.loading import dump_config
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.errors import UserError
@@ -17,6 +16,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from scripts.make_configuration_reference import json_schema
 from tests.conftest import checked_config
 from tests.models.conftest import FILE, GLOBAL_ONLY, NEVER
 
