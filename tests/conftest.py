@@ -167,3 +167,11 @@ def written_ids(pairs: Iterable[tuple[str, str]], folder: Path, **options: Any) 
 
     folder.mkdir(parents=True)
     return PairedIds(folder, write_ids(folder, pairs, **options))
+
+
+def planned(*lengths: Any, seed: int, epoch: int, rows: Any = None, **keys: Any) -> list[Any]:
+    """The batches of an epoch over pairs with these lengths, as these keys of `training` say."""
+    from nmt.config.schema import TrainingConfig
+    from nmt.data.planning import plan_batches
+
+    return plan_batches(*lengths, TrainingConfig(**keys), seed=seed, epoch=epoch, rows=rows)

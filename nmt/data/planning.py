@@ -7,12 +7,11 @@ the batches that it would have seen without the interruption. It knows rows and 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import BatchOrder, Config, Shuffle, SortBy, TrainingFiles
+from nmt.config.schema import Config, Shuffle, SortBy, TrainingConfig, TrainingFiles
 from nmt.data.batch import Indices
 from nmt.data.store import PairedIds
 from nmt.errors import UserError, counted
@@ -24,13 +23,8 @@ Weights = npt.NDArray[np.floating]
 def plan_batches(
     source_lengths: Lengths,
     target_lengths: Lengths,
+    settings: TrainingConfig,
     *,
-    batch_size: int,
-    batch_by: Literal["sentences", "tokens"],
-    sort_by: SortBy = "source",
-    sort_pairs: int | None = None,
-    shuffle: Shuffle = "every_epoch",
-    batch_order: BatchOrder = "shuffled",
     seed: int,
     epoch: int,
     rows: Indices | None = None,
@@ -51,20 +45,21 @@ def plan_batches(
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
     count = len(source_lengths) if rows is None else len(rows)
-    if shuffle == "never":
+    if settings.shuffle == "never":
         order: Indices = np.arange(count, dtype=index_type)
     else:
         shuffling = random
-        if shuffle == "once":
+        if settings.shuffle == "once":
             shuffling = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
         order = shuffling.permutation(count).astype(index_type)
     if rows is not None:
         order = rows[order]
-    keys = sort_keys(source_lengths, target_lengths, sort_by)
+    keys = sort_keys(source_lengths, target_lengths, settings.sort_by)
     plan: list[Indices] = []
-    for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
+    batch_size, batch_order, size = settings.batch_size, settings.batch_order, settings.sort_pairs
+    for part in [order] if size is None else np.split(order, range(size, len(order), size)):
         ordered = part[np.argsort(keys[part], kind="stable")]
-        if batch_by == "sentences":
+        if settings.batch_by == "sentences":
             ends: Indices = np.arange(batch_size, len(ordered), batch_size)
         else:
             ends = _token_ends(np.maximum(source_lengths[ordered], target_lengths[ordered]) + 1, batch_size)
@@ -75,27 +70,10 @@ def plan_batches(
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
     """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches` and `mixed_rows`."""
-    weights = [files.weight for files in config.data.train]
-    return plan_batches(
-        corpus.source_lengths,
-        corpus.target_lengths,
-        batch_size=config.training.batch_size,
-        batch_by=config.training.batch_by,
-        sort_by=config.training.sort_by,
-        sort_pairs=config.training.sort_pairs,
-        shuffle=config.training.shuffle,
-        batch_order=config.training.batch_order,
-        seed=config.seed,
-        epoch=epoch,
-        rows=mixed_rows(
-            corpus.sizes,
-            weights,
-            of_pairs=_pair_weights(config.data.train, corpus.sizes, corpus.weights),
-            shuffle=config.training.shuffle,
-            seed=config.seed,
-            epoch=epoch,
-        ),
-    )
+    settings, train, seed = config.training, config.data.train, config.seed
+    weights, of_pairs = [files.weight for files in train], _pair_weights(train, corpus.sizes, corpus.weights)
+    rows = mixed_rows(corpus.sizes, weights, of_pairs=of_pairs, shuffle=settings.shuffle, seed=seed, epoch=epoch)
+    return plan_batches(corpus.source_lengths, corpus.target_lengths, settings, seed=seed, epoch=epoch, rows=rows)
 
 
 def _pair_weights(

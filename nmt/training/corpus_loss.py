@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from nmt.config.schema import TrainingConfig
 from nmt.data.batch import Batch, Indices
 from nmt.data.planning import plan_batches
 from nmt.data.store import PairedIds
@@ -40,7 +41,8 @@ def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:
     sources, targets = valid.source_lengths, valid.target_lengths
     is_long = (sources.astype(np.int64) + 1) * (targets.astype(np.int64) + 1) > LARGEST_AREA
     plan: list[Indices] = []
-    for rows in plan_batches(sources, targets, batch_size=batch_tokens, batch_by="tokens", seed=0, epoch=0):
+    settings = TrainingConfig(batch_size=batch_tokens, batch_by="tokens")
+    for rows in plan_batches(sources, targets, settings, seed=0, epoch=0):
         together = rows[~is_long[rows]]
         plan += [together] if len(together) else []
         plan += list(rows[is_long[rows]][:, np.newaxis])

@@ -10,11 +10,11 @@ import torch
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.batch import Batch, make_batch, pad_with_end
 from nmt.data.batching import batches, read_batch
-from nmt.data.planning import padding_share, plan_batches
+from nmt.data.planning import padding_share
 from nmt.data.store import Filters, PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
-from tests.conftest import written_ids
+from tests.conftest import planned, written_ids
 
 
 def lengths(pairs: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -33,14 +33,14 @@ def as_lists(plan: Sequence[np.ndarray]) -> list[list[int]]:
 @pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("sentences", 5000), ("tokens", 300)])
 def test_every_pair_once_an_epoch(batch_by: str, batch_size: int) -> None:
     source, target = lengths(1009)
-    plan = plan_batches(source, target, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=2)
+    plan = planned(source, target, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=2)
     assert sorted(np.concatenate(plan).tolist()) == list(range(1009))
 
 
 def test_batches_of_tokens_never_exceed_the_limit_and_are_full() -> None:
     source, target = lengths(1009)
     widths = np.maximum(source, target) + 1
-    plan = plan_batches(source, target, batch_size=300, batch_by="tokens", seed=1, epoch=2)
+    plan = planned(source, target, batch_size=300, batch_by="tokens", seed=1, epoch=2)
     for rows in plan:
         assert len(rows) * widths[rows].max() <= 300
     full = sum((len(rows) + 1) * (widths[rows].max() + 3) > 300 for rows in plan)
@@ -49,7 +49,7 @@ def test_batches_of_tokens_never_exceed_the_limit_and_are_full() -> None:
 
 def test_a_pair_longer_than_the_batch_is_alone() -> None:
     source, target = np.array([3, 50, 2, 4]), np.array([3, 2, 2, 60])
-    plan = plan_batches(source, target, batch_size=10, batch_by="tokens", seed=1, epoch=2)
+    plan = planned(source, target, batch_size=10, batch_by="tokens", seed=1, epoch=2)
     assert sorted(sorted(rows) for rows in as_lists(plan)) == [[0, 2], [1], [3]]
 
 
@@ -57,7 +57,7 @@ def test_a_pair_longer_than_the_batch_is_alone() -> None:
 def test_the_plan_is_a_pure_function_of_seed_and_epoch(batch_by: str) -> None:
     def plan(seed: int, epoch: int) -> list[list[int]]:
         source, target = lengths(503)
-        return as_lists(plan_batches(source, target, batch_size=90, batch_by=batch_by, seed=seed, epoch=epoch))
+        return as_lists(planned(source, target, batch_size=90, batch_by=batch_by, seed=seed, epoch=epoch))
 
     np.random.seed(1)
     state = np.random.get_state()[1].tolist()
@@ -81,7 +81,7 @@ def test_the_plan_is_a_pure_function_of_seed_and_epoch(batch_by: str) -> None:
 )
 def test_what_pairs_are_sorted_by(sort_by: str, expected: list[list[int]]) -> None:
     source, target = np.array([1, 1, 2, 2, 5, 5]), np.array([9, 2, 1, 8, 5, 3])
-    plan = plan_batches(source, target, batch_size=2, batch_by="sentences", sort_by=sort_by, seed=1, epoch=2)
+    plan = planned(source, target, batch_size=2, batch_by="sentences", sort_by=sort_by, seed=1, epoch=2)
     assert sorted(sorted(rows.tolist()) for rows in plan) == sorted(expected)
 
 
@@ -90,10 +90,10 @@ def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
     """1,009 pairs, 70 at a time: 14 random parts of 70 pairs and one of 29, each sorted and cut on its own."""
     source, target = lengths(1009)
     options = {"batch_size": batch_size, "batch_by": batch_by, "seed": 1, "epoch": 2}
-    plan = plan_batches(source, target, sort_pairs=70, **options)
-    whole = plan_batches(source, target, **options)
+    plan = planned(source, target, sort_pairs=70, **options)
+    whole = planned(source, target, **options)
     assert sorted(np.concatenate(plan).tolist()) == list(range(1009))
-    assert as_lists(plan_batches(source, target, sort_pairs=1009, **options)) == as_lists(whole)
+    assert as_lists(planned(source, target, sort_pairs=1009, **options)) == as_lists(whole)
     loose, tight = padding_share(plan, source, target), padding_share(whole, source, target)
     assert 1.5 * tight < loose < 0.4
     if batch_by == "sentences":
@@ -110,7 +110,7 @@ def test_parts_follow_each_other(batch_order: str, expected: list[list[int]] | l
     """Parts of 4 pairs in the order of the files: lengths 7 1 6 2, 3 9 4 8, 5 2."""
     same = np.array([7, 1, 6, 2, 3, 9, 4, 8, 5, 2])
     plan = as_lists(
-        plan_batches(
+        planned(
             same,
             same,
             batch_size=2,
@@ -134,8 +134,7 @@ def test_batches_of_a_part_come_in_another_order_in_the_next_epoch() -> None:
     source, target = lengths(1009)
     options = {"batch_size": 7, "batch_by": "sentences", "sort_pairs": 70, "shuffle": "never", "seed": 1}
     plans = [
-        as_lists(plan_batches(source, target, batch_order="shuffled_by_part", epoch=epoch, **options))
-        for epoch in (1, 2)
+        as_lists(planned(source, target, batch_order="shuffled_by_part", epoch=epoch, **options)) for epoch in (1, 2)
     ]
     assert plans[0] != plans[1]
     for start in range(0, 145, 10):  # the same batches, part by part
@@ -147,7 +146,7 @@ def test_pairs_shuffled_once_make_the_same_batches_in_every_epoch() -> None:
 
     def plan(shuffle: str, epoch: int, seed: int = 1, batch_order: str = "sorted") -> list[list[int]]:
         options = {"batch_size": 7, "batch_by": "sentences", "sort_pairs": 70, "batch_order": batch_order}
-        return as_lists(plan_batches(source, target, shuffle=shuffle, seed=seed, epoch=epoch, **options))
+        return as_lists(planned(source, target, shuffle=shuffle, seed=seed, epoch=epoch, **options))
 
     assert plan("once", 0) == plan("once", 5) != plan("once", 5, seed=2)
     assert plan("every_epoch", 0) == plan("once", 0)
@@ -220,7 +219,7 @@ def equal(left: Batch, right: Batch) -> bool:
 def test_a_resumed_iteration_is_the_tail_of_the_uninterrupted_one(
     ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None
 ) -> None:
-    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
+    plan = planned(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
 
     def run(start: int, epoch: int = 2) -> list[Batch]:
         options = {"sampling": sampling, "vocabularies": vocabularies, "seed": 1, "epoch": epoch}
@@ -240,7 +239,7 @@ def test_a_resumed_iteration_is_the_tail_of_the_uninterrupted_one(
 def test_batches_hold_the_text_of_their_rows(
     ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None
 ) -> None:
-    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=90, batch_by="tokens", seed=1, epoch=2)
+    plan = planned(ids.source_lengths, ids.target_lengths, batch_size=90, batch_by="tokens", seed=1, epoch=2)
     seen = []
     for batch in batches(ids, plan, sampling=sampling, vocabularies=vocabularies, seed=1, epoch=2):
         for row, source, target in zip(batch.indices, batch.source, batch.target, strict=True):
@@ -255,7 +254,7 @@ def test_processes_share_a_batch(
     ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None, size: int
 ) -> None:
     """Together they have its rows once, and each about as many tokens; of more processes than rows some have none."""
-    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=13, batch_by="sentences", seed=1, epoch=2)
+    plan = planned(ids.source_lengths, ids.target_lengths, batch_size=13, batch_by="sentences", seed=1, epoch=2)
     options = {"sampling": sampling, "vocabularies": vocabularies, "seed": 1}
     shares = [list(batches(ids, plan, share=(rank, size), **options)) for rank in range(size)]
     for whole, *parts in zip(batches(ids, plan, **options), *shares, strict=True):
@@ -269,11 +268,11 @@ def test_processes_share_a_batch(
 
 def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
     """Batches have their planned numbers of rows, the shortest pairs where planned, and little padding."""
-    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
+    plan = planned(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
     sampled = list(batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1))
     assert [len(batch.indices) for batch in sampled] == [len(rows) for rows in plan]
-    planned = [float(ids.source_lengths[rows].mean()) for rows in plan]
-    for short, long in zip(*(np.argsort(planned)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
+    usual = [float(ids.source_lengths[rows].mean()) for rows in plan]
+    for short, long in zip(*(np.argsort(usual)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
         assert sampled[short].source_lengths.max() <= sampled[long].source_lengths.min()
 
 

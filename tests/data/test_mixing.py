@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Shuffle, TrainingFiles
-from nmt.data.planning import mixed_rows, mixture, plan_batches
+from nmt.data.planning import mixed_rows, mixture
 from nmt.errors import UserError
+from tests.conftest import planned
 
 
 def epoch_rows(sizes: list[int], weights: list[float], epoch: int, *, shuffle: Shuffle = "every_epoch") -> list[int]:
@@ -88,7 +89,7 @@ def test_batches_have_the_rows_of_the_epoch(shuffle: Shuffle) -> None:
     rows = np.array([4, 1, 1, 0])
     lengths = np.array([3, 1, 9, 9, 2])
     settings: dict[str, Any] = {"batch_size": 3, "batch_by": "sentences", "shuffle": shuffle, "seed": 1, "epoch": 2}
-    plan = plan_batches(lengths, lengths, **settings, rows=rows)
+    plan = planned(lengths, lengths, **settings, rows=rows)
     assert sorted(sorted(batch.tolist()) for batch in plan) == [[0], [1, 1, 4]]  # by length: 1 1 2 3
 
 

@@ -11,11 +11,11 @@ from torch.overrides import TorchFunctionMode
 
 from nmt.config.schema import ModelConfig
 from nmt.data.batch import make_batch
-from nmt.data.planning import plan_batches
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training import corpus_loss as module
 from nmt.training.corpus_loss import corpus_loss, plan_validation
 from nmt.training.objective import batch_loss
+from tests.conftest import planned
 
 DECODERS = ({"type": "luong"}, {"type": "luong", "input_feeding": False}, {"type": "conditional_gru", "cell": "gru"})
 
@@ -70,7 +70,7 @@ def test_a_long_pair_costs_what_it_costs_at_once(decoder: dict[str, Any], monkey
 def test_ordinary_pairs_keep_their_batches_and_their_bits() -> None:
     """499 + END on both sides is the largest pair that is decoded at once."""
     sides = ([3, 499, 20, 7, 0], [5, 499, 18, 400, 9])
-    before = plan_batches(*map(np.array, sides), batch_size=600, batch_by="tokens", seed=0, epoch=0)
+    before = planned(*map(np.array, sides), batch_size=600, batch_by="tokens", seed=0, epoch=0)
     plan = plan_validation(lengths(*sides), batch_tokens=600)
     assert [rows.tolist() for rows in plan] == [rows.tolist() for rows in before]
     model = network().eval()
