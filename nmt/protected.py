@@ -43,7 +43,7 @@ _PROGRAM_NAME = (
 )
 _LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")
 _NUMERAL = regex.compile(r" ?\p{nt=Numeric}|[만억조]")  # as of 12万, 12만, and 2½
-MINUS = regex.compile(r"(?r)(?<!\w)[-+−]")
+LATIN, MINUS = regex.compile(r"\p{Latin}"), regex.compile(r"(?r)(?<!\w)[-+−]")  # as in “von13”, and before -5
 _OF_SEVERAL = re.compile(r"\d[/:–-]|\d\.\d+\.")  # numbers in one, as of a date
 _MAY_BE_LITERAL = re.compile(r"\d|--\w|\w_|[a-z][A-Z]|\w\.[a-z]|\(\)")
 PATTERNS = {

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nmt.data.subwords import UNKNOWN_TEXT
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
-from nmt.protected import MINUS, compared, is_number, is_of_another, parted
+from nmt.protected import LATIN, MINUS, compared, is_number, is_of_another, parted
 
 
 class Difference(NamedTuple):
@@ -87,7 +88,8 @@ def restored(
             continue
         content, is_certain = sight.literal(mark.tags[0]) if difference.are_literals else (mark.tags[0], True)
         if span in instead:
-            marks[span] = mark._replace(instead=content, replaces=instead[span])
+            is_glued = difference.are_literals and LATIN.match(text, instead[span][0] - 1, instead[span][0])
+            marks[span] = mark._replace(instead=f" {content}" if is_glued else content, replaces=instead[span])
         elif is_certain and (puts_back or not difference.are_literals):
             place = mark.start
             if difference.are_literals:  # a word of its own, although it may touch signs there
@@ -111,11 +113,15 @@ def _exchanged(difference: Difference, line: str, text: str, links: Sequence[Wei
         for span in spans:
             for word in overlapping(words, span):
                 by_word.setdefault(word, []).append(span)
+    most: dict[int, float] = {}
+    for _, target, weight in links:
+        most[target] = max(weight, most.get(target, 0.0))
     weights: dict[tuple[Span, Span], float] = {}
     for source, target, weight in links:
         for span in ours.get(source, ()):
             for other in theirs.get(target, ()):
-                weights[span, other] = weights.get((span, other), 0.0) + weight
+                if weight == most[target] or text[slice(*other)] != UNKNOWN_TEXT:  # which may be any word
+                    weights[span, other] = weights.get((span, other), 0.0) + weight
     exchanged: dict[Span, Span] = {}
     taken: set[Span] = set()
     for span, other in sorted(weights, key=lambda pair: (-weights[pair], pair)):

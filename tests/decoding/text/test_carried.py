@@ -45,7 +45,7 @@ def translated(
         ("two men", "2 Männer", {}, "2 Männer"),
         ("at 2,299.50 now", "um 2.9950 jetzt", {"0,000.00": "0.000,00"}, "um 2.299,50 jetzt"),
         ("on 2024-05-06 now", "am 6.5.2024 jetzt", {}, "am 6.5.2024 jetzt"),
-        ("12 men", "von13 Männern", {}, "von12 Männern"),
+        ("12 men", "von13 Männern", {}, "von 12 Männern"),
         ("of A4 and 12", "von A5 und 13", {}, "von A5 und 12"),
         ("costs (12)", "kostet", {}, "kostet 12"),
         ("at -3 now", "bei jetzt", {}, "bei -3 jetzt"),
@@ -108,6 +108,8 @@ def test_an_unknown_word_may_stand_for_a_number(tmp_path: Path) -> None:
     [unknown] = differences(seen, "von ⁇ Männern", sight, fixed=[], unknown=[(4, 5)])
     marks, _ = restored(unknown, seen, "von ⁇ Männern", sight, links)
     assert [(mark.instead, mark.replaces) for mark in marks.values()] == [("262", (4, 5))]
+    elsewhere = [*links, (2, 1, 2.0)]
+    assert [mark.replaces for mark in restored(unknown, seen, "von ⁇ Männern", sight, elsewhere)[0].values()] == [None]
     [nothing] = differences(seen, "von ⁇ Männern", sight, fixed=[], unknown=[])
     assert restored(nothing, seen, "von ⁇ Männern", sight, links, puts_back=False) == ({}, [])
 
