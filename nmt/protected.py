@@ -38,7 +38,7 @@ TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeho
 _NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
 # Of programs: --option, file_name, fileName, FileName, file.name, name(), and 0xFF; not the _emphasis_ of plain text
 _PROGRAM_NAME = (
-    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*[^\W_]|__\w+)|[A-Z]?[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
+    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*+(?<!_)|__\w+)|[A-Z]?[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
     r"(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)"
 )
 _LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")

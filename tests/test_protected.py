@@ -94,6 +94,7 @@ def test_what_single_numbers_become_is_learned() -> None:
         ("13 667,50, 1’000, ١٬٢٣٤٫٥ and 10–12", ["13 667,50", "1’000", "١٬٢٣٤٫٥", "10–12"]),
         ("$file_name 1,000 and F5", ["1,000", "5"]),
         ("a" * 200_000 + " _", []),  # in time in proportion to their number
+        ("a_" * 50_000, []),
     ],
 )
 def test_numbers_and_names_of_programs(text: str, literals: list[str]) -> None:
