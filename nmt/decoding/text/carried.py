@@ -62,10 +62,11 @@ def differences(
             [(span, one[slice(*span)]) for span in spans if is_number(one[slice(*span)]) == are_numbers]
             for one, spans in literals
         )
-        expected = [sight.expected(one, [literal for _, literal in theirs]) for _, one in ours]
-        same, left = compared([*map(seen.cased, expected)], [literal for _, literal in theirs])
+        there = [literal for _, literal in theirs]
+        every = frozenset(there)
+        same, left = compared([seen.cased(sight.expected(literal, every)) for _, literal in ours], there)
         missing = [one for place, one in enumerate(ours) if place not in same]
-        in_parts = parted((literal for _, literal in missing), [theirs[place][1] for place in left])
+        in_parts = parted((literal for _, literal in missing), [there[place] for place in left])
         lost = {span: None if literal in in_parts else shown.get(span) for span, literal in missing}
         if any(lost.values()):
             others = sorted([*(theirs[place][0] for place in left), *unknown])

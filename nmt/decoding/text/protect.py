@@ -318,7 +318,7 @@ class Sight:
     def _is_compared(self, line: str, span: Span) -> bool:
         return not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
 
-    def expected(self, literal: str, others: Sequence[str]) -> str:
+    def expected(self, literal: str, others: frozenset[str]) -> str:
         """What a translation with the `others` has for a number: it, or what it often becomes."""
         other = self.forms.get(literal)
         return other if isinstance(other, str) and other in others and literal not in others else literal
