@@ -212,14 +212,17 @@ def _trainer(
         log=log,
         progress_bar=partial(progress_bar, is_shown=processes.is_first),
         candidates=build_candidates(config, prepared.vocabularies),
+        begins_trained=request.origin is not None and config.training.vocabulary != "new",
     )
 
 
 def _trained(trainer: Trainer, log: Log) -> Trained:
-    """What a training that has ended was, also as the last line of the log."""
+    """What a training that has ended was, also in the log."""
     progress, folder = trainer.progress, trainer.folder
     finished, minutes = progress.finished or "", progress.seconds / 60
     log(f"finished: {finished}, {minutes:.1f} minutes; the best model is {folder.best_path}")
+    if progress.best and not progress.best[0].update and progress.update:
+        log("warning: no validation was better than that of the model it started from, which is the best one")
     validation: dict[str, float] = {}
     if trainer.processes.is_first:
         try:

@@ -62,6 +62,7 @@ class Trainer:
     log: Callable[[str], None]
     progress_bar: Callable[[int, int, int], "tqdm[Any]"]  # for (epoch, batches done, batches in all)
     candidates: MakeCandidates | None = None  # for minimum risk training
+    begins_trained: bool = False  # whether the model has been trained before, and is validated before its first update
     is_trial: bool = False  # whether its updates are to show what late ones take, when words are sampled most often
 
     def __post_init__(self) -> None:
@@ -138,7 +139,8 @@ class Trainer:
         progress = self.progress
         if self._reason_to_end() is not None:
             self._begin_end()
-        if progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
+        is_due = progress.is_due(self.settings.validate_every) if progress.update else self.begins_trained
+        if is_due and progress.validated != progress.update:
             self._validate()
         is_over = self._end_if_over()
         self._save_if_asked()

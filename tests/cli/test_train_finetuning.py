@@ -59,6 +59,22 @@ def test_weights_architecture_and_subwords_are_inherited(
     assert "known to the model" not in log, "of the same vocabulary there is nothing to say"
 
 
+def test_a_model_that_becomes_worse_leaves_what_it_began_with(
+    tmp_path: Path, short: Path, trained: Path, train: Train
+) -> None:
+    output, hurried = (
+        tmp_path / "run",
+        ("training.optimizer={name: sgd, learning_rate: 90}", "training.divergence=null"),
+    )
+    assert train(short, output, *hurried, "training.max_updates=4", "--init-from", trained) == 0
+    log = (output / "train.log").read_text(encoding="utf-8")
+    assert "validation · epoch 0.00 · update 0 · " in log
+    assert "no validation was better than that of the model it started from" in log
+    best = load_model(output)
+    assert best.training["updates"] == 0
+    assert largest_change(best, load_model(trained)) == 0
+
+
 def test_text_of_another_form_and_language_than_before(
     tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
@@ -258,7 +274,7 @@ def test_resuming_needs_the_first_model_no_more(
     assert train(short, tmp_path / "whole", frozen, "--init-from", first) == 0
     output = tmp_path / "run"
     with monkeypatch.context() as patch:
-        stop_at_validation(patch, 2)
+        stop_at_validation(patch, 3)
         assert train(short, output, frozen, "--init-from", first) == 130
     state = (output / "state.safetensors").read_bytes()
     capsys.readouterr()

@@ -68,4 +68,4 @@ def test_a_check_that_came_later_ends_no_run(
         assert train(new, tmp_path / name, *options, *more) == 2
         assert f"data.watch.0: source and target are the same file, {old}" in capsys.readouterr().err
     assert train(new, tmp_path / "run", *options, "--resume") == 0
-    assert [record["epoch"] for record in validations(tmp_path / "run")] == [1, 2, 3]
+    assert [record["epoch"] for record in validations(tmp_path / "run")] == [0, 1, 2, 3]
