@@ -262,17 +262,11 @@ class Carried:
 
 
 def learned_by(*trainings: Mapping[str, Any]) -> Learned:
-    """What models have learned of what is no words, by what their files say of their training, if they do.
-
-    Of several, what the one says that carries it over in the fewest translations.
-    """
-
-    def certainty(how: bool | str) -> tuple[bool, bool]:
-        return how is not False, not str(how).startswith("~")
-
+    """What models have learned of what is no words: of each, what the one says that carries it over least often."""
     learned: Learned = {}
     for training in trainings:
         said = training.get(LEARNED)
         for text, how in said.items() if isinstance(said, dict) else ():
-            learned[text] = min(learned.get(text, how), how, key=certainty)
+            every = (learned.get(text, how), how)
+            learned[text] = min(every, key=lambda how: (how is not False, not str(how).startswith("~")))
     return dict(sorted(learned.items()))

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nmt.data.subwords import UNKNOWN_TEXT
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
 from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
@@ -91,13 +90,12 @@ def restored(
         if span in instead:
             is_glued = difference.are_literals and LATIN.match(text, instead[span][0] - 1, instead[span][0])
             marks[span] = mark._replace(instead=f" {content}" if is_glued else content, replaces=instead[span])
-        elif is_certain and (puts_back or not difference.are_literals):
-            place = mark.start
-            if difference.are_literals:  # a word of its own, although it may touch signs there
-                sign = MINUS.match(seen.text, 0, mark.start)
-                content = f"{sign[0] if sign else ''}{content}"
-                place, mark = mark.stop, mark._replace(before=True, after=True)
-            marks[span] = mark._replace(start=place, stop=place, instead=None, tags=(content, ""))
+        elif not difference.are_literals:
+            marks[span] = mark._replace(stop=mark.start, instead=None, tags=(content, ""))
+        elif is_certain and puts_back:  # a word of its own, although it may touch signs there
+            sign = MINUS.match(seen.text, 0, mark.start)
+            tags = (f"{sign[0] if sign else ''}{content}", "")
+            marks[span] = mark._replace(start=mark.stop, before=True, after=True, instead=None, tags=tags)
     left = [] if difference.are_literals else sorted({*difference.others} - {*instead.values()})
     return marks, [Mark(0, 0, instead="", replaces=with_brackets(text, *span)) for span in left]
 
@@ -114,15 +112,11 @@ def _exchanged(difference: Difference, line: str, text: str, links: Sequence[Wei
         for span in spans:
             for word in overlapping(words, span):
                 by_word.setdefault(word, []).append(span)
-    most: dict[int, float] = {}
-    for _, target, weight in links:
-        most[target] = max(weight, most.get(target, 0.0))
     weights: dict[tuple[Span, Span], float] = {}
     for source, target, weight in links:
         for span in ours.get(source, ()):
             for other in theirs.get(target, ()):
-                if weight == most[target] or text[slice(*other)] != UNKNOWN_TEXT:  # which may be any word
-                    weights[span, other] = weights.get((span, other), 0.0) + weight
+                weights[span, other] = weights.get((span, other), 0.0) + weight
     exchanged: dict[Span, Span] = {}
     taken: set[Span] = set()
     for span, other in sorted(weights, key=lambda pair: (-weights[pair], pair)):

@@ -297,9 +297,8 @@ class Sight:
         terms = [term for term in terms if not _is_part(spans, term.place)]
         taken = sorted([*spans, *(term.place for term in terms)])
         shown = [span for span in shown if not overlapping(taken, span)]
-        shown += [
-            span for span in self.literals(line) if self._is_compared(line, span) and not overlapping(taken, span)
-        ]
+        words = [span for span in self.literals(line) if not (is_in_word(line, *span) or overlapping(taken, span))]
+        shown += [span for span in words if self.forms.get(form_of(line[slice(*span)])) is not False]
         terms += [mark._replace(instead=mark.tags[0]) for mark in (_kept(line, *span) for span in shown)]
         return with_kept(sorted(terms, key=lambda term: term.place), spans, line)
 
@@ -314,9 +313,6 @@ class Sight:
         found = literals_of(text) if self.protection is not None else []
         matches = [match.span() for match in self.protection.sets.matches(text)] if found and self.protection else []
         return [span for span in found if not overlapping(matches, span)]
-
-    def _is_compared(self, line: str, span: Span) -> bool:
-        return not is_in_word(line, *span) and self.forms.get(form_of(line[slice(*span)])) is not False
 
     def expected(self, literal: str, others: frozenset[str]) -> str:
         """What a translation with the `others` has for a number: it, or what it often becomes."""
