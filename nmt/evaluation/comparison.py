@@ -41,7 +41,7 @@ class SystemScore:
 
     score: float
     interval: Interval | None
-    counted: Counted | None = field(default=None, compare=False, repr=False)  # what it was computed from
+    counted: Counted = field(compare=False, repr=False)  # what it was computed from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +102,13 @@ class Comparison:
     @property
     def sentences(self) -> int:
         return len(self.references[0])
+
+    def counted(self, metric: str) -> list[Counted]:
+        """The statistics of each system by a key of METRICS, which are counted now if it is not among `measures`."""
+        if metric in self.measures:
+            return [one.scores[metric].counted for one in self.systems]
+        built = METRICS[metric].build(self.tokenize, self.lowercase)
+        return [counted(built, one.hypotheses, self.references) for one in self.systems]
 
     def best(self, metric: str) -> frozenset[str]:
         """The names of the systems with the best score, or where there are runs, of those with the best mean: more than

@@ -84,9 +84,8 @@ def _scores(scored: System) -> dict[str, dict[str, Any]]:
         scores[metric] = {"score": round(score.score, 6)}
         if score.interval is not None:
             scores[metric]["interval"] = _rounded(score.interval._asdict())
-        if score.counted is not None:
-            scores[metric] |= score.counted.parts()
-            scores[metric]["lines"] = [round(line, 6) for line in score.counted.sentences()]
+        scores[metric] |= score.counted.parts()
+        scores[metric]["lines"] = [round(line, 6) for line in score.counted.sentences()]
     return scores
 
 

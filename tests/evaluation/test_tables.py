@@ -11,7 +11,7 @@ from nmt.evaluation.comparison import (
     System,
     SystemScore,
 )
-from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.metrics import METRICS, Counted
 from nmt.evaluation.tables import json_object, table
 
 MEASURES = {
@@ -19,6 +19,7 @@ MEASURES = {
     "chrf": METRICS["chrf"]._replace(signature="nrefs:1|nc:6"),
     "ter": METRICS["ter"]._replace(signature="nrefs:1|tok:tercom"),
 }
+NOTHING = Counted(METRICS["accuracy"].build("none", False), [])
 
 
 def compared(
@@ -33,7 +34,8 @@ def compared(
             name=name,
             hypotheses=[texts.get(name, name)] * sentences,
             scores={
-                metric: SystemScore(score=score, interval=interval) for metric, (score, interval) in by_metric.items()
+                metric: SystemScore(score=score, interval=interval, counted=NOTHING)
+                for metric, (score, interval) in by_metric.items()
             },
         )
         for name, by_metric in scores.items()
@@ -68,6 +70,7 @@ def test_intervals_of_one_system() -> None:
     assert json_object(comparison)["ter"] == {
         "score": 131.125,
         "interval": {"mean": 130.5, "half_width": 10.25},
+        "lines": [],
         "signature": "nrefs:1|tok:tercom",
     }
 

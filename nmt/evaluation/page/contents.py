@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nmt.errors import counted
-from nmt.evaluation import metrics, sentences
+from nmt.evaluation import sentences
 from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.metrics import METRICS, Counted
 from nmt.evaluation.sentences import Share, Span
@@ -111,10 +111,7 @@ def contents(
             by_frequency([None if word is None else word[1] for word in words.rarest]),
         ),
     ]
-    scored = {}
-    for name in METRICS_BY_GROUP:
-        metric = METRICS[name].build(comparison.tokenize, comparison.lowercase)
-        scored[name] = [metrics.counted(metric, one.hypotheses, comparison.references) for one in comparison.systems]
+    scored = {name: comparison.counted(name) for name in METRICS_BY_GROUP}
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
