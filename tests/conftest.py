@@ -113,6 +113,13 @@ def threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the test, as the working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with random weights, in a folder as that of a run, which nobody changes."""
@@ -140,6 +147,26 @@ def copy_with(additions: Mapping[str, Sequence[tuple[str, str]]], folder: Path) 
             assert source.count(f"{place}\n") == 1
             source = source.replace(f"{place}\n", f"{text}{place}\n")
         path.write_text(source, encoding="utf-8")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    """Write a text file; returns its path."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def write_texts(folder: Path, texts: Mapping[str, Iterable[str]]) -> Path:
+    """Write text files by their names; returns the folder."""
+    for name, lines in texts.items():
+        write_lines(folder / name, lines)
+    return folder
+
+
+def write_pairs(folder: Path, **parts: Sequence[tuple[str, str]]) -> None:
+    """Write the .en and .de of each part, such as train, of a corpus."""
+    for name, pairs in parts.items():
+        source, target = zip(*pairs, strict=True)
+        write_texts(folder, {f"{name}.en": source, f"{name}.de": target})
 
 
 def data_section(corpus: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.loading import read_config
 from nmt.models.model_file import load_model, save_model
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_lines
 
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md", "notebooks/README.md")),
@@ -135,16 +135,16 @@ def lay_out(folder: Path) -> None:
     words = re.findall(r"[a-z]{2,}", " ".join(path.read_text(encoding="utf-8") for path in DOCUMENTS))
     lines = [" ".join(words[start : start + 7]) for start in range(0, 7 * 440, 7)]
     for name, part in (("train", lines[:400]), ("valid", lines[400:420]), ("test", lines[420:])):
-        _write(folder / f"{name}.en", part)
-        _write(folder / f"{name}.de", [line[::-1] for line in part])
+        write_lines(folder / f"{name}.en", part)
+        write_lines(folder / f"{name}.de", [line[::-1] for line in part])
     shutil.copyfile(folder / "train.en", folder / "other.en")
     shutil.copyfile(folder / "test.de", folder / "mono.de")
     for name in ("test.out", "new.out", "old.out"):
         shutil.copyfile(folder / "test.de", folder / name)
-    _write(
+    write_lines(
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
     )
-    _write(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
+    write_lines(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
     (folder / "sets").mkdir()
     for kind in ("source", "right", "wrong"):
         shutil.copyfile(folder / f"test.{'en' if kind == 'source' else 'de'}", folder / "sets" / f"negation.{kind}")
@@ -161,7 +161,7 @@ def lay_out(folder: Path) -> None:
     size = read_config(folder / "my.yaml").config.model.embedding_size
     for side in ("en", "de"):
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
-        _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
+        write_lines(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
     (folder / "MODEL").symlink_to("runs/demo")
     for name in (
         "mine",
@@ -207,10 +207,6 @@ def add_the_example(folder: Path) -> None:
         (folder / name).write_text(changed, encoding="utf-8")
     with open(folder / "tests" / "models" / "test_attention.py", "a", encoding="utf-8") as file:
         file.write(f"\n\n{test}")
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 # ----------------------------------------------------------------------------------------------------- running them

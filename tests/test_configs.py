@@ -13,7 +13,7 @@ from nmt.config.loading import dump_config, read_config
 from nmt.config.schema import ModelConfig
 from nmt.models.seq2seq import weight_shapes
 from nmt.training import dry_run
-from tests.conftest import checked_config
+from tests.conftest import checked_config, write_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
@@ -156,10 +156,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for thing in NOUNS
         if subject != thing
     ]
-    for name, part in (("train", pairs), ("valid", pairs[::5])):
-        for side in (0, 1):
-            text = "".join(f"{pair[side]}\n" for pair in part)
-            (folder / f"{name}.{side}").write_text(text, encoding="utf-8", newline="\n")
+    write_pairs(folder, train=pairs, valid=pairs[::5])
     return folder
 
 
@@ -190,8 +187,8 @@ def test_dry_run(
     monkeypatch.setattr(dry_run, "WARM_UP", 0)
     monkeypatch.setattr(dry_run, "TIMED", 1)
     changes = [
-        f"data.train=[{{source: {corpus / 'train.0'}, target: {corpus / 'train.1'}}}]",
-        f"data.valid={{source: {corpus / 'valid.0'}, target: {corpus / 'valid.1'}}}",
+        f"data.train=[{{source: {corpus / 'train.en'}, target: {corpus / 'train.de'}}}]",
+        f"data.valid={{source: {corpus / 'valid.en'}, target: {corpus / 'valid.de'}}}",
         f"data.cache_folder={corpus / 'cache'}",
         "training.batch_size=4",
         "training.batch_by=sentences",
@@ -205,7 +202,7 @@ def test_dry_run(
     if config.subwords.type != "word":
         changes.append("subwords.size=50")
     if config.data.watch:
-        changes.append(f"data.watch=[{{name: old, source: {corpus / 'train.0'}, target: {corpus / 'train.1'}}}]")
+        changes.append(f"data.watch=[{{name: old, source: {corpus / 'train.en'}, target: {corpus / 'train.de'}}}]")
     arguments = [part for change in changes for part in ("--set", change)]
     output = tmp_path / "run"
     assert main(["--config", str(path), "--output", str(output), "--device", "cpu", "--dry-run", *arguments]) == 0

@@ -353,9 +353,8 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("distance")
-def test_the_example_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_trains(here: Path) -> None:
     """The page's three commands, on a smaller corpus and for a few updates."""
-    monkeypatch.chdir(tmp_path)
     (configuration,) = texts("yaml")
     Path("my.yaml").write_text(configuration, encoding="utf-8")
     _, training, evaluation = next(block for block in texts("bash") if "nmt-eval" in block).splitlines()

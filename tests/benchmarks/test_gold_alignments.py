@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import gold_alignments
 from benchmarks.gold_alignments import kinds
+from tests.conftest import write_texts
 from tests.known_model import save_known_model
 
 SOURCE, TARGET = ["the", "small", "old", "cat", "slept"], ["die", "alte", "kleine", "Katze", "schlief"]
@@ -13,14 +14,11 @@ LINKS = [(0, 0), (2, 1), (1, 2), (3, 3), (4, 4)]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    save_known_model(Path("there"), SOURCE, TARGET, LINKS)
-    save_known_model(Path("back"), TARGET, SOURCE, [(target, source) for source, target in LINKS])
-    Path("source").write_text((" ".join(SOURCE) + "\n") * 2, encoding="utf-8")
-    Path("target").write_text((" ".join(TARGET) + "\n") * 2, encoding="utf-8")
-    Path("gold").write_text("1-1 3-2 2-3 4-4 5p5\n" * 2, encoding="utf-8")
-    Path("half.align").write_text("0-0 2-1 1-2 3-3 4-4\n0-0 1-1 2-2 3-4\n", encoding="utf-8")
+def folder(here: Path) -> None:
+    save_known_model(here / "there", SOURCE, TARGET, LINKS)
+    save_known_model(here / "back", TARGET, SOURCE, [(target, source) for source, target in LINKS])
+    texts = {"source": [" ".join(SOURCE)] * 2, "target": [" ".join(TARGET)] * 2, "gold": ["1-1 3-2 2-3 4-4 5p5"] * 2}
+    write_texts(here, {**texts, "half.align": ["0-0 2-1 1-2 3-3 4-4", "0-0 1-1 2-2 3-4"]})
 
 
 def table(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:

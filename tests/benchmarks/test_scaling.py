@@ -16,7 +16,7 @@ from benchmarks.scaling_report import PARTS, Row, check_document, report, table
 from benchmarks.train_speed import multiplied
 from nmt.config.loading import read_config
 from nmt.models.seq2seq import build_model
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_lines
 
 Measure = Callable[..., list[list[float]]]
 DOCUMENT = ROOT / "research" / "speed.md"
@@ -187,7 +187,7 @@ def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
         folder.mkdir()
         speeds = logged[int(command[command.index("--nproc-per-node") + 1])]
         lines = [{"split": "train", "step": step, scaling.FIELD: speed} for step, speed in speeds] + [validation]
-        (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        write_lines(folder / "metrics.jsonl", map(json.dumps, lines))
 
     monkeypatch.setattr(scaling, "run_command", write_log)
     rows = measured("processes", "--updates", "3", "--processes", "1,2")

@@ -17,7 +17,7 @@ from nmt.cli.train import main
 from nmt.experiment import validation
 from nmt.training import dry_run
 from nmt.training.update import UpdateResult, update
-from tests.conftest import data_section
+from tests.conftest import data_section, write_pairs
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
 VERBS = {"sees": "sieht", "hears": "hört", "likes": "mag", "finds": "findet"}
@@ -37,10 +37,7 @@ def write_corpus(folder: Path) -> None:
         if subject != thing
     ]
     random.Random(1).shuffle(pairs)
-    for name, part in (("train", pairs[:TRAINING_PAIRS]), ("valid", pairs[TRAINING_PAIRS:])):
-        for language, side in (("en", 0), ("de", 1)):
-            text = "".join(f"{pair[side]}\n" for pair in part)
-            (folder / f"{name}.{language}").write_text(text, encoding="utf-8", newline="\n")
+    write_pairs(folder, train=pairs[:TRAINING_PAIRS], valid=pairs[TRAINING_PAIRS:])
 
 
 def settings(corpus: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from nmt.cli.align import main
 from nmt.decoding import word_aligner
 from nmt.ops.hidden_markov import Direction, agreeing
 from nmt.ops.translation_table import Pair
-from tests.conftest import make_synthetic_corpus
+from tests.conftest import make_synthetic_corpus, write_texts
 
 # A = 0-0 1-2 2-2, S = 0-0 1-1, P = S and 1-2; then A = 0-0, S = 0-0; then both are empty:
 # precision (2 + 1) / (3 + 1), recall (1 + 1) / (2 + 1), AER 1 - (2 + 3) / (4 + 3)
@@ -23,11 +23,8 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, lines in (("a", PREDICTED), ("gold", GOLD), ("rev", REVERSE)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def files(here: Path) -> Path:
+    return write_texts(here, {"a": PREDICTED, "gold": GOLD, "rev": REVERSE})
 
 
 def test_precision_recall_and_error_rate(capsys: Capture) -> None:
@@ -223,9 +220,7 @@ def test_lines_of_which_nothing_can_be_learned(monkeypatch: pytest.MonkeyPatch, 
 )
 def test_gold_alignments_of_another_text(gold: list[str], options: list[str], message: str, capsys: Capture) -> None:
     """Or with the sides the other way round, or with other words: a score of such alignments says nothing."""
-    Path("some.en").write_text("one\ntwo\n", encoding="utf-8")
-    Path("some.de").write_text("eins\na b c\n", encoding="utf-8")
-    Path("people").write_text("".join(f"{line}\n" for line in gold), encoding="utf-8")
+    write_texts(Path(), {"some.en": ["one", "two"], "some.de": ["eins", "a b c"], "people": gold})
     arguments = ["--source", "some.en", "--target", "some.de", "--gold-alignments", "people", *options]
     code = main(arguments)
     assert (code, message in capsys.readouterr().err) == (2 if message else 0, True)

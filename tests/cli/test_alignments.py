@@ -9,6 +9,7 @@ import pytest
 from nmt.cli import score, translate
 from nmt.evaluation import alignment_plot
 from tests.cli.conftest import lines
+from tests.conftest import write_texts
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -20,14 +21,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """The working folder, with a model m, the text src and its translation tgt; the second line is blank."""
-    save_known_model(tmp_path / "m", SOURCE, TARGET, LINKS)
-    for name, words in (("src", SOURCE), ("tgt", TARGET)):
-        line = " ".join(words)
-        (tmp_path / name).write_text(f"{line}\n\n{line}\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    save_known_model(here / "m", SOURCE, TARGET, LINKS)
+    source, target = " ".join(SOURCE), " ".join(TARGET)
+    return write_texts(here, {"src": [source, "", source], "tgt": [target, "", target]})
 
 
 PROGRAMS = {

@@ -13,6 +13,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation.comparison import compare
 from tests.cli.conftest import refused
 from tests.cli.test_evaluate import DictionaryTranslator
+from tests.conftest import write_texts
 from tests.decoding.conftest import network
 
 SOURCE = ["Ja, natürlich.", "Die Katze saß auf der Matte.", "Der Mann geht nach Hause."]
@@ -29,14 +30,11 @@ FEW = ["--resamples", "43"]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """The working folder, with a file for each text, and m1 and m2, which stand for models."""
-    for name, lines in {**SYSTEMS, **REFERENCES, "src": SOURCE}.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     for name in ("m1", "m2", "m3", "m1.safetensors", "m2.safetensors"):
-        (tmp_path / name).write_bytes(b"\x09\0\0\0\0\0\0\0{")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / name).write_bytes(b"\x09\0\0\0\0\0\0\0{")
+    return write_texts(here, {**SYSTEMS, **REFERENCES, "src": SOURCE})
 
 
 def numbers(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:

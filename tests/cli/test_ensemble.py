@@ -7,6 +7,7 @@ import pytest
 from nmt.cli import evaluate, score, translate
 from nmt.decoding.translator import Translator
 from tests.cli.conftest import lines
+from tests.conftest import write_lines
 from tests.decoding.conftest import TEXT
 from tests.random_model import save_random_model
 
@@ -14,12 +15,11 @@ BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _files(here: Path) -> None:
     """A working folder with two models that fit together and a text."""
-    monkeypatch.chdir(tmp_path)
-    save_random_model(Path("one"))
-    save_random_model(Path("two"), seed=2, decoder="bahdanau")
-    Path("text").write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8")
+    save_random_model(here / "one")
+    save_random_model(here / "two", seed=2, decoder="bahdanau")
+    write_lines(here / "text", TEXT)
 
 
 def test_the_mean_is_an_option_of_all_three() -> None:

@@ -14,6 +14,7 @@ from nmt.cli.evaluate import main
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from tests.cli.conftest import refused
+from tests.conftest import write_texts
 
 HYPOTHESES = ["The cat sat on a mat.", "Dogs don't bark, they sing.", "Yes"]
 REFERENCES = ["The cat sat on the mat.", "Dogs don't sing, they bark.", "No"]
@@ -21,14 +22,9 @@ SOURCE = ["Die Katze saß auf einer Matte.", "Hunde bellen nicht, sie singen.", 
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """A folder, also the working folder, with the files hyp, ref, src and m, which stands for a model."""
-    (tmp_path / "m").touch()
-    (tmp_path / "empty").touch()
-    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES), ("src", SOURCE)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return write_texts(here, {"hyp": HYPOTHESES, "ref": REFERENCES, "src": SOURCE, "m": [], "empty": []})
 
 
 # ---------------------------------------------------------------------------------------------------- scoring a file

@@ -20,6 +20,7 @@ from nmt.data.cleaning import usual
 from nmt.data.pairs import Pair
 from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES
+from tests.conftest import write_lines
 
 SYLLABLES = ("ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu")
 Init = Callable[..., tuple[int, str, str]]
@@ -35,15 +36,10 @@ def sentences(count: int, *, seed: int = 1) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    return path
-
-
 def write_files(folder: Path, pairs: list[tuple[str, str]]) -> list[str]:
     """The options for two parallel files."""
     for side, name in enumerate(("text.en", "text.de")):
-        write(folder / name, [pair[side] for pair in pairs])
+        write_lines(folder / name, [pair[side] for pair in pairs])
     return ["--source", str(folder / "text.en"), "--target", str(folder / "text.de")]
 
 
@@ -99,13 +95,12 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
 
 
-def test_the_time_is_that_of_a_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_time_is_that_of_a_dry_run(here: Path) -> None:
     languages = ["--source-language", "en", "--target-language", "de"]
-    assert main([*write_files(tmp_path, sentences(200)), *languages, "--output", "made"]) == 0
-    *_, line = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8").splitlines()
+    assert main([*write_files(here, sentences(200)), *languages, "--output", "made"]) == 0
+    *_, line = (here / "made" / "report.txt").read_text(encoding="utf-8").splitlines()
     assert line.startswith("time, without validation: about ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+    assert sorted(path.name for path in here.iterdir()) == ["made", "text.de", "text.en"]
 
 
 def test_what_a_killed_run_left_goes_a_day_later(init: Init, tmp_path: Path) -> None:
@@ -113,7 +108,7 @@ def test_what_a_killed_run_left_goes_a_day_later(init: Init, tmp_path: Path) -> 
     left, new = (tmp_path / f"made.{digit * 32}.partial" for digit in "0a")
     for folder in (left, new):
         (folder / "made").mkdir(parents=True)
-        write(folder / "source", ["half"])
+        write_lines(folder / "source", ["half"])
     for path in (left, *left.iterdir()):
         os.utime(path, (0, 0))
     assert init(*write_files(tmp_path, sentences(400)))[0] == 0
@@ -312,7 +307,7 @@ def test_files_with_both_languages(
     init: Init, tmp_path: Path, name: str, made: Callable[[list[tuple[str, str]]], list[str]], options: list[str]
 ) -> None:
     pairs = [(source, target.replace("a", "ä")) for source, target in sentences(400)]
-    file = write(tmp_path / name, [normalize("NFD", line) for line in made(pairs)])
+    file = write_lines(tmp_path / name, [normalize("NFD", line) for line in made(pairs)])
     if name.endswith(".gz"):
         file.write_bytes(gzip.compress(file.read_bytes()))
         pairs = [(f'{en[:2]}"{en[2:]}', de) for en, de in pairs]
@@ -330,7 +325,7 @@ def test_pairs_are_the_same_however_accents_are_typed(
 ) -> None:
     pairs = [(source.replace("a", "á"), target) for source, target in sentences(300)]
     typed = [*pairs, *((normalize("NFD", source), target) for source, target in pairs[:5])]
-    assert init("--input", str(write(tmp_path / name, made(typed))))[0] == 0
+    assert init("--input", str(write_lines(tmp_path / name, made(typed))))[0] == 0
     assert sorted(pair for part_of in ("train", "valid", "test") for pair in part(tmp_path, part_of)) == sorted(pairs)
 
 
@@ -343,7 +338,7 @@ def test_words_around_a_line_break_stay_apart(init: Init, tmp_path: Path, code: 
     pairs = sentences(300)
     lines = as_tmx([(en.replace(" ", f" {code}<!-- no -->", 1).replace(" <", "<", 1), de) for en, de in pairs])
     lines = [line.replace("</hi>", "</hi><bpt>&lt;i></bpt><bpt>\\textit{</bpt>") for line in lines]
-    assert init("--input", str(write(tmp_path / "a.tmx", lines)))[0] == 0
+    assert init("--input", str(write_lines(tmp_path / "a.tmx", lines)))[0] == 0
     assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name)) == sorted(pairs)
 
 
@@ -356,7 +351,7 @@ def test_a_table_of_dialogues_has_its_quotes(init: Init, tmp_path: Path, written
         (quoted.format(source), quoted.format(target))
         for quoted, (source, target) in zip(cycle(written), sentences(400), strict=False)
     ]
-    assert init("--input", str(write(tmp_path / "a.tsv", ["\t".join(pair) for pair in pairs])))[0] == 0
+    assert init("--input", str(write_lines(tmp_path / "a.tsv", ["\t".join(pair) for pair in pairs])))[0] == 0
     assert sorted([*part(tmp_path, "train"), *part(tmp_path, "valid"), *part(tmp_path, "test")]) == sorted(pairs)
 
 
@@ -371,7 +366,7 @@ def test_both_sides_in_one_language(init: Init, tmp_path: Path, name: str, langu
             [f'<tuv xml:lang="{languages[side]}"><seg>{pair[side]}</seg></tuv>' for side in (0, 1)] for pair in pairs
         ]
         lines = ["<tmx><body>", *(f"<tu>{source}{target}</tu>" for source, target in sides), "</body></tmx>"]
-    assert init("--input", str(write(tmp_path / name, lines)), languages=languages)[0] == 0
+    assert init("--input", str(write_lines(tmp_path / name, lines)), languages=languages)[0] == 0
     endings = ("source", "target") if languages[0] == languages[1] else languages
     assert sorted(pair for name in ("train", "valid", "test") for pair in part(tmp_path, name, endings)) == sorted(
         pairs
@@ -382,7 +377,7 @@ def test_both_sides_in_one_language(init: Init, tmp_path: Path, name: str, langu
 def test_a_carriage_return_in_a_cell_is_white_space(init: Init, tmp_path: Path, name: str) -> None:
     pairs = [("en", "de"), ("Ba\rke.", "Ken ban"), *sentences(300)]
     rows = [("," if name == "a.csv" else "\t").join(pair) + "\r" for pair in pairs]
-    assert init("--input", str(write(tmp_path / name, rows)))[0] == 0
+    assert init("--input", str(write_lines(tmp_path / name, rows)))[0] == 0
     found = {source for name in ("train", "valid", "test") for source, _ in part(tmp_path, name)}
     assert "Ba ke." in found
 
@@ -390,7 +385,7 @@ def test_a_carriage_return_in_a_cell_is_white_space(init: Init, tmp_path: Path, 
 def test_what_is_usual_is_learned_from_pairs(init: Init, tmp_path: Path) -> None:
     """Of a memory that begins with a language that nobody asks for, or a table with what is not translated."""
     blank = [f"Ba ke {number}.\t" for number in range(init_folder.LOOKED_AT)]
-    code, out, _ = init("--input", str(write(tmp_path / "a.tsv", ["en\tde", *blank, *MANY])))
+    code, out, _ = init("--input", str(write_lines(tmp_path / "a.tsv", ["en\tde", *blank, *MANY])))
     assert code == 0
     assert out.splitlines()[:2] == [
         f"{tmp_path / 'made'}: 10,300 pairs read; train 200, valid 50, test 50",
@@ -401,7 +396,7 @@ def test_what_is_usual_is_learned_from_pairs(init: Init, tmp_path: Path) -> None
 def test_documents_stay_whole(init: Init, tmp_path: Path) -> None:
     pairs = sentences(400)
     pairs[5:400:10] = [(f"Ba {number}.", "Immer dasselbe.") for number in range(40)]
-    code, out, _ = init("--input", str(write(tmp_path / "a.tmx", as_tmx(pairs))))
+    code, out, _ = init("--input", str(write_lines(tmp_path / "a.tmx", as_tmx(pairs))))
     assert code == 0
     assert leaks(tmp_path) == 0
     documents = [{pairs.index(pair) // 10 for pair in part(tmp_path, name)} for name in ("train", "valid", "test")]
@@ -452,7 +447,7 @@ TMX = as_tmx(sentences(300))
 def test_what_cannot_be_used_leaves_nothing_behind(
     init: Init, tmp_path: Path, name: str, lines: list[str], message: str
 ) -> None:
-    code, out, error = init("--input", str(write(tmp_path / name, lines)))
+    code, out, error = init("--input", str(write_lines(tmp_path / name, lines)))
     if not message:  # rows that are no pairs are only counted
         assert (code, "left out: 2 have more or fewer columns than the first row\n" in out) == (0, True)
         return
@@ -463,7 +458,7 @@ def test_what_cannot_be_used_leaves_nothing_behind(
 
 def test_without_the_package_for_memories(init: Init, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lxml", None)
-    code, _, error = init("--input", str(write(tmp_path / "a.tmx", TMX)))
+    code, _, error = init("--input", str(write_lines(tmp_path / "a.tmx", TMX)))
     assert (code, "a.tmx: needs lxml, which is not installed: pip install 'nmt-toolkit[loc" in error) == (2, True)
 
 
@@ -484,7 +479,7 @@ def test_swapped_sides(init: Init, tmp_path: Path) -> None:
         f"nmt-init: error: --source {target}: has the ending of --target-language de; swapped?\n",
     )
     more = sentences(300, seed=2)
-    files = [write(tmp_path / name, [pair[side] for pair in more]) for side, name in enumerate(("a", "b"))]
+    files = [write_lines(tmp_path / name, [pair[side] for pair in more]) for side, name in enumerate(("a", "b"))]
     code, _, error = init("--source", source, str(files[1]), "--target", target, str(files[0]))
     expected = f"{files[1]} and {files[0]}: its sides look swapped, compared with {source} and {target}"
     assert (code, error) == (0, f"nmt-init: warning: {expected}\n")
@@ -492,7 +487,7 @@ def test_swapped_sides(init: Init, tmp_path: Path) -> None:
 
 def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
-    write(tmp_path / "made" / "mine", ["mine"])
+    write_lines(tmp_path / "made" / "mine", ["mine"])
     code, _, error = init("--source", str(tmp_path / "a.en"), "--columns", "1", "2", languages=("../en", "de"))
     assert code == 2
     assert error.splitlines()[1:] == [

@@ -38,13 +38,10 @@ def test_every_member_of_both_families_takes_part() -> None:
         *((attention, "luong", attention == "local-p") for attention in ATTENTIONS if attention != "global"),
     ],
 )
-def test_the_alignment_is_the_one_it_was_made_with(
-    attention: str, decoder: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_alignment_is_the_one_it_was_made_with(attention: str, decoder: str, split: bool, here: Path) -> None:
     """Of words, or of words that are `split` into pieces."""
-    monkeypatch.chdir(tmp_path)
     (source, target), links = (LETTERS, LETTER_LINKS) if split else (WORDS, LINKS)
-    save_known_model(Path("model"), source, target, links, decoder=decoder, attention=attention, split=split)
+    save_known_model(here / "model", source, target, links, decoder=decoder, attention=attention, split=split)
     for name, words in (("source", source), ("target", target)):
         Path(name).write_text(f"{' '.join(words)}\n\n{'  '.join(words)}\n", encoding="utf-8")
     expected = "1-0 2-1 0-2" if split else " ".join(f"{place}-{word}" for place, word in links)

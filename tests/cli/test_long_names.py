@@ -35,16 +35,14 @@ COMMANDS = [
 def test_names_that_cannot_be_asked_about(
     command: str,
     name: str,
-    tmp_path: Path,
+    here: Path,
     model: Path,
     tiny: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
-    (tmp_path / "loop").symlink_to("loop")
-    given = LONG if name == LONG else str(tmp_path / name)
+    (here / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
+    (here / "loop").symlink_to("loop")
+    given = LONG if name == LONG else str(here / name)
     values = {"MODEL": str(model), "TINY": str(tiny)}
     program, *arguments = command.split()
     options = [values.get(argument, argument).replace("LONG", given) for argument in arguments]
@@ -54,7 +52,7 @@ def test_names_that_cannot_be_asked_about(
     assert name in said
     reasons = ["no such", "is not a file", "too long" if name == LONG else "symbolic link", "File exists"]
     assert any(reason in said for reason in reasons)  # as the version of Python has it
-    files = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
+    files = {path.relative_to(here).parts[0] for path in here.rglob("*") if path.is_file()}
     assert files <= {"text", ".cache"}
 
 

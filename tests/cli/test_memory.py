@@ -9,19 +9,18 @@ import torch
 
 from nmt.cli import evaluate, score, translate
 from nmt.models.seq2seq import Seq2Seq
+from tests.conftest import write_texts
 from tests.random_model import save_random_model, text
 
 LINES = 40
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """The working folder, with a model, a text and its translation."""
-    monkeypatch.chdir(tmp_path)
-    save_random_model(tmp_path / "model")
-    (tmp_path / "text").write_text(text(LINES), encoding="utf-8")
-    (tmp_path / "other").write_text("".join(text(LINES).splitlines(keepends=True)[::-1]), encoding="utf-8")
-    return tmp_path
+    save_random_model(here / "model")
+    lines = text(LINES).splitlines()
+    return write_texts(here, {"text": lines, "other": lines[::-1]})
 
 
 @pytest.fixture

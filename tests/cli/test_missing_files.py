@@ -24,17 +24,11 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("command", "told"), COMMANDS)
 def test_the_nearest_file_is_named(
-    command: str,
-    told: str,
-    tmp_path: Path,
-    tiny: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, told: str, here: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("corpus").mkdir(exist_ok=True)
-    Path("corpus/text.en").write_text("the dog sees the cat .\n", encoding="utf-8")
-    Path("runs/my_first_model").mkdir(parents=True)
+    (here / "corpus").mkdir(exist_ok=True)
+    (here / "corpus/text.en").write_text("the dog sees the cat .\n", encoding="utf-8")
+    (here / "runs/my_first_model").mkdir(parents=True)
     program, *arguments = command.replace("TINY", str(tiny)).split()
     assert loaded(program, arguments)() == 2
     assert told in capsys.readouterr().err

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.cli import evaluate, translate
 from tests.cli.conftest import Train, refused
+from tests.conftest import write_lines
 
 Capture = pytest.CaptureFixture[str]
 LINES = ["the dog sees Zoë .", "the Xylophon hears the QUUX .", "", "Anna likes the cat ."]
@@ -22,9 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) ->
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "source"
-    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    return path
+    return write_lines(tmp_path / "source", LINES)
 
 
 def translated(model: Path, source: Path, *options: str | Path) -> list[str]:

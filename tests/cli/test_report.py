@@ -11,6 +11,7 @@ import pytest
 
 from nmt.cli import report_page
 from nmt.cli.evaluate import main
+from tests.conftest import write_texts
 from tests.known_model import save_known_model
 
 SOURCE, TARGET = ["the", "dog", "runs"], ["rennt", "der", "Hund"]
@@ -19,7 +20,7 @@ WEIGHTS = [[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """A folder, also the working folder: src, ref, good and bad, train, and the model m."""
     texts = {
         "src": ["the dog runs", "the dog", ""],
@@ -28,11 +29,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "bad": ["der der Hund", "Hund " * 300, "</script>"],
         "train": ["der Hund", "der Kater rennt"],
     }
-    for name, lines in texts.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    save_known_model(tmp_path / "m", SOURCE, TARGET, LINKS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    save_known_model(here / "m", SOURCE, TARGET, LINKS)
+    return write_texts(here, texts)
 
 
 def written(*arguments: str) -> tuple[str, dict[str, Any]]:

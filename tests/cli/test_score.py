@@ -10,6 +10,7 @@ import pytest
 from nmt.cli.score import main
 from nmt.decoding.translator import Translator
 from tests.cli.conftest import lines, refused
+from tests.conftest import write_texts
 
 SOURCES = ["the dog sees the cat .", "", "the man hears the boy .", "", "the bird likes the horse . " * 25]
 TARGETS = ["der Hund sieht den Kater .", "", "", "der Mann hört den Jungen .", "der Vogel mag den Hengst . " * 25]
@@ -18,12 +19,9 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(here: Path) -> Path:
     """The working folder, with the files src, tgt and wrong."""
-    for name, texts in (("src", SOURCES), ("tgt", TARGETS), ("wrong", WRONG)):
-        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return write_texts(here, {"src": SOURCES, "tgt": TARGETS, "wrong": WRONG})
 
 
 def written(model: Path, *options: str, source: str = "src", target: str = "tgt") -> list[str]:

@@ -14,12 +14,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> Path:
+def files(here: Path, corpus: Path) -> Path:
     """The working folder, with the corpus's files train.en, train.de, valid.en and valid.de."""
     for path in corpus.glob("*.*"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / path.name).write_bytes(path.read_bytes())
+    return here
 
 
 def made(model: Path, *options: str, output: str = "list") -> Path:

@@ -11,6 +11,7 @@ from nmt.decoding.reading import Languages
 from nmt.decoding.translator import Translator
 from nmt.errors import InputWarning
 from nmt.models.model_file import load_model, save_model
+from tests.conftest import write_lines
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -25,9 +26,8 @@ LINES = [[0, 1], [2], [], [3, 2, 1, 0], [1, 1, 1], [0], [2, 3]]  # the sentences
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "source"
-    path.write_text("".join(f"{'  '.join(SENTENCES[one] for one in line)}\n" for line in LINES), encoding="utf-8")
-    return path
+    lines = ("  ".join(SENTENCES[one] for one in line) for line in LINES)
+    return write_lines(tmp_path / "source", lines)
 
 
 def translated(model: Path, source: Path, *options: object, code: int = 0) -> list[str]:
@@ -40,9 +40,7 @@ def translated(model: Path, source: Path, *options: object, code: int = 0) -> li
 @pytest.fixture
 def expected(model: Path, source: Path) -> list[str]:
     """The translations of the sentences alone, joined as the lines are."""
-    alone = source.with_name("sentences")
-    alone.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
-    sentences = translated(model, alone)
+    sentences = translated(model, write_lines(source.with_name("sentences"), SENTENCES))
     return ["  ".join(sentences[one] for one in line) for line in LINES]
 
 

@@ -215,14 +215,11 @@ def test_a_run_that_is_resumed_before_its_last_validation_begins_no_epoch(
     assert "nothing to resume" not in text
 
 
-def test_where_there_is_nothing_to_resume_the_log_says_so(
-    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_is_nothing_to_resume_the_log_says_so(here: Path, tiny: Path, train: Train) -> None:
     """As in another folder, or under a mistyped name; the path is shown as a whole."""
-    monkeypatch.chdir(tmp_path)
     assert train(tiny, Path("rnu"), "training.max_updates=1", "--resume") == 0
-    text = (tmp_path / "rnu" / "train.log").read_text(encoding="utf-8")
-    assert f"nothing to resume: {tmp_path / 'rnu'} has no saved state; training starts from the beginning\n" in text
+    text = (here / "rnu" / "train.log").read_text(encoding="utf-8")
+    assert f"nothing to resume: {here / 'rnu'} has no saved state; training starts from the beginning\n" in text
 
 
 # -------------------------------------------------------------------------------------------------------- the command

@@ -11,9 +11,8 @@ from tests.conftest import ROOT, make_synthetic_corpus
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def elsewhere(here: Path) -> Path:
+    return here
 
 
 def errors(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -97,10 +96,7 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
         ("my_file", "my_file: no such configuration file; nearest of the examples: my_files"),  # and not Makefile
     ],
 )
-def test_a_name_that_nothing_has(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
     for other in ("dem.yaml", "Makefile"):
         Path(other).touch()
     assert errors(capsys, "--config", name).endswith(f"{told}\n")

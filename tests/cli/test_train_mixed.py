@@ -13,6 +13,7 @@ from nmt.models.model_file import load_model
 from nmt.protected import LEARNED
 from tests.cli.conftest import PIECES, Train
 from tests.cli.test_train_finetuning import stop_at_validation, without
+from tests.conftest import write_lines
 
 Capture = pytest.CaptureFixture[str]
 
@@ -61,7 +62,7 @@ def test_a_tag_in_the_text_itself_is_learned_and_shown(
     for name in ("train", "valid"):
         lines = (corpus / f"{name}.en").read_text(encoding="utf-8").splitlines()
         sources[name] = tmp_path / f"{name}.en"
-        sources[name].write_text("".join(f"<de> {line}\n" for line in lines), encoding="utf-8")
+        write_lines(sources[name], (f"<de> {line}" for line in lines))
     files = [f"data.{name}.source={path}" for name, path in sources.items() if name == "valid"]
     files.append(f"data.train=[{{source: {sources['train']}, target: {corpus / 'train.de'}}}]")
     shown: list[str] = []

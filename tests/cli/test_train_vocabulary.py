@@ -13,7 +13,7 @@ from nmt.data.corpus import read_lines
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.model_file import load_model
 from tests.cli.conftest import Train, settings, write_corpus
-from tests.conftest import data_section
+from tests.conftest import data_section, write_lines, write_texts
 
 Capture = pytest.CaptureFixture[str]
 FILES = ("train.en", "train.de", "valid.en", "valid.de")
@@ -28,8 +28,7 @@ def config_of(folder: Path, **subwords: Any) -> Path:
     """A configuration with the vocabularies of the folder's corpus."""
     for side, language in (("source", "en"), ("target", "de")):
         words = sorted({word for line in read_lines(folder / f"train.{language}") for word in line.split()})
-        text = "".join(f"{word}\n" for word in ["<unk>", "<s>", "</s>", *words])
-        (folder / f"{side}.vocab").write_text(text, encoding="utf-8")
+        write_lines(folder / f"{side}.vocab", ["<unk>", "<s>", "</s>", *words])
     files = {f"{side}_vocabulary": str(folder / f"{side}.vocab") for side in ("source", "target")}
     values = {**settings(folder), "data": data_section(folder), "subwords": {"joint": False, **files, **subwords}}
     values["training"]["validation"] = {"metric": "bleu", "tokenize": "none"}
@@ -76,9 +75,7 @@ def test_one_file_is_enough(tmp_path: Path, train: Train, capsys: Capture) -> No
 
 def test_references_that_are_cut_are_told_without_a_joiner(tmp_path: Path, train: Train, capsys: Capture) -> None:
     write_corpus(tmp_path)
-    for name in FILES:
-        lines = [cut(line) for line in read_lines(tmp_path / name)]
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_texts(tmp_path, {name: [*map(cut, read_lines(tmp_path / name))] for name in FILES})
     for joiner, is_told in (("@@", False), (None, True)):
         assert train(config_of(tmp_path, joiner=joiner), tmp_path / "run", "--dry-run") == 0
         told = "warning: 100% of the validation references look split into subwords" in capsys.readouterr().err
@@ -89,9 +86,7 @@ def test_references_that_are_cut_are_told_without_a_joiner(tmp_path: Path, train
 def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, train: Train, capsys: Capture) -> None:
     write_corpus(tmp_path)
     references = list(read_lines(tmp_path / "valid.de"))
-    for name in FILES:
-        lines = [cut(line) for line in read_lines(tmp_path / name)]
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_texts(tmp_path, {name: [*map(cut, read_lines(tmp_path / name))] for name in FILES})
     config, output = config_of(tmp_path, joiner="@@"), tmp_path / "run"
     assert train(config, output, "training.max_epochs=12") == 0
     assert "validation references" not in capsys.readouterr().err

@@ -22,6 +22,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation import alignment_plot
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
+from tests.conftest import write_lines
 from tests.random_model import text
 
 LINES = 31
@@ -132,9 +133,7 @@ def test_alignments_prefixes_and_constraints_follow_the_chunks(
     phrases = [["ball", "a\tgreen", ""][number % 3] if line else "" for number, line in enumerate(lines)]
     beside = []
     for name, content in (("prefix", prefixes), ("constraints", phrases)):
-        path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
-        beside += [f"--{name}", path]
+        beside += [f"--{name}", write_lines(tmp_path / name, content)]
 
     def alignments(name: str) -> list[object]:
         return ["--alignments", tmp_path / f"{name}.hard", "--soft-alignments", tmp_path / f"{name}.soft"]

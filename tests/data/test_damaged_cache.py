@@ -21,7 +21,7 @@ from nmt.data import prepare as preparation
 from nmt.data.cache import Facts, built, checked_facts, discard, reused
 from nmt.data.prepare import Prepared, prepare
 from nmt.errors import UserError
-from tests.conftest import ROOT, data_section
+from tests.conftest import ROOT, data_section, write_lines, write_texts
 
 ENGLISH = ["a small dog runs", "two men walk along the river", "the dogs run", "snow", "men and dogs"] * 8
 GERMAN = ["ein Hund läuft", "zwei Männer gehen am Fluss", "die Hunde laufen", "Schnee", "Männer und Hunde"] * 8
@@ -50,9 +50,7 @@ def content(prepared: Prepared) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
-    folder = tmp_path_factory.mktemp("made")
-    for name, lines in TEXTS.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    folder = write_texts(tmp_path_factory.mktemp("made"), TEXTS)
     return folder, content(run(folder))
 
 
@@ -193,11 +191,10 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
 def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pass_: str, name: str, more: int
 ) -> None:
-    for file, lines in TEXTS.items():
-        (tmp_path / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_texts(tmp_path, TEXTS)
     shutil.copytree(tmp_path, tmp_path / "old")
     lines = [f"other words {number}" for number in range(len(TEXTS[name]) + more)]
-    (tmp_path / "new").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(tmp_path / "new", lines)
     path = tmp_path / name
     change_before(pass_, path, monkeypatch, tmp_path / "new")
     with pytest.raises(UserError) as error:

@@ -16,7 +16,7 @@ from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from nmt.files import new_digest
-from tests.conftest import data_section
+from tests.conftest import data_section, write_lines, write_texts
 
 SOURCE = ["a small dog runs", "two men walk along the river", "the dogs run", "", "snow", "men and dogs " * 20]
 TARGET = [
@@ -32,9 +32,7 @@ VALID = (["the men run", "", "a river"], ["die Männer laufen", "nichts", ""])
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, lines in zip(("train.en", "train.de", "valid.en", "valid.de"), (SOURCE, TARGET, *VALID), strict=True):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path
+    return write_texts(tmp_path, {"train.en": SOURCE, "train.de": TARGET, "valid.en": VALID[0], "valid.de": VALID[1]})
 
 
 def config(folder: Path, **changes: Any) -> Config:
@@ -100,7 +98,7 @@ def test_what_the_training_text_translates_is_found_again(folder: Path) -> None:
     """And only that: the validation text is not learned from."""
     for name, source in (("train.en", "<es> "), ("valid.en", "<fr> ")):
         lines = (folder / name).read_text(encoding="utf-8").splitlines()
-        (folder / name).write_text("".join(f"{source}{line}\n" for line in 3 * lines), encoding="utf-8")
+        write_lines(folder / name, [f"{source}{line}" for line in 3 * lines])
     for name in ("train.de", "valid.de"):
         (folder / name).write_text(3 * (folder / name).read_text(encoding="utf-8"), encoding="utf-8")
     assert run(folder).learned == run(folder).learned == {"<es>": False}
@@ -118,8 +116,7 @@ def test_ids_are_found_by_the_names_of_released_runs(folder: Path) -> None:
 @pytest.mark.parametrize("blank", ["valid", "watch"])
 def test_nothing_to_measure(folder: Path, blank: str) -> None:
     """Refused before a model is trained, and from the cache as well."""
-    for side, lines in (("en", ["a dog", " ", ""]), ("de", ["\t", "leer", ""])):
-        (folder / f"{blank}.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_texts(folder, {f"{blank}.en": ["a dog", " ", ""], f"{blank}.de": ["\t", "leer", ""]})
     files = {"source": str(folder / "watch.en"), "target": str(folder / "watch.de"), "name": "w"}
     key, changes = ("data.valid", {}) if blank == "valid" else ("data.watch.0", {"data__watch": [files]})
     for _ in range(2):
@@ -286,7 +283,7 @@ LINKS = ["0-0 1-0 2-1 3-2", "0-0 1-1 5-4", "0-0 1-1", "", "0-0", "2-2"]
 
 def with_alignments(folder: Path, lines: list[str]) -> dict[str, Any]:
     """Changes of the configuration that name a file with these lines."""
-    (folder / "train.align").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(folder / "train.align", lines)
     files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
     return {"data__train": [{**files, "alignments": str(folder / "train.align")}]}
 
@@ -349,7 +346,7 @@ def test_mistakes_in_alignments_are_found_before_anything_is_trained(folder: Pat
 
 def with_weights(folder: Path, lines: list[str]) -> dict[str, Any]:
     """Changes of the configuration: the corpus twice, the second with weights."""
-    (folder / "weights").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(folder / "weights", lines)
     files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
     return {"data__train": [files, {**files, "pair_weights": str(folder / "weights")}]}
 
@@ -419,7 +416,7 @@ def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
     words = sorted({word for line in [*SOURCE, *TARGET] for word in line.split()})
     sizes = []
     for listed in (words, [*words, "<BT>"]):
-        (folder / "words").write_text("".join(f"{word}\n" for word in listed), encoding="utf-8")
+        write_lines(folder / "words", listed)
         prepared = run(folder, **two_corpora(folder, tag="<BT>"), subwords__vocabulary=folder / "words")
         sizes.append(prepared.vocabularies.source.size)
         assert prepared.vocabularies.source.pieces(prepared.train.source(5))[:2] == ["▁<BT>", "▁a"]
@@ -482,8 +479,8 @@ def test_validation_text_of_another_form(folder: Path, settings: dict[str, Any],
     """Both sides are compared; case only where the subwords or the scores do not ignore it."""
     for name, lines in FORM.items():
         for side in ("en", "de"):
-            text = "".join(f"{line} {side} {number}\n" for number in range(20) for line in lines)
-            (folder / f"{name}.{side}").write_text(text, encoding="utf-8")
+            every = (f"{line} {side} {number}" for number in range(20) for line in lines)
+            write_lines(folder / f"{name}.{side}", every)
     for _ in ("new", "reused"):
         log: list[str] = []
         prepared = run(folder, log, **settings)

@@ -14,7 +14,7 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.training.states import read_state
-from tests.conftest import data_section, make_synthetic_corpus
+from tests.conftest import data_section, make_synthetic_corpus, write_texts
 
 TIMES = {"seconds", "target_tokens_per_second", "recorded"}  # the last is a checksum of metrics.jsonl, times and all
 STATES = STATE, PREVIOUS_STATE = "state.safetensors", "state.1.safetensors"
@@ -25,12 +25,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """600 training, 40 validation and 30 test pairs of the synthetic corpus, of at most 7 words, which train fast."""
     folder = make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), train=2400, valid=200, test=150)
     for name, count in (("train", 600), ("valid", 40), ("test", 30)):
-        paths = [folder / f"{name}.{kind}" for kind in ("en", "de", "align")]
-        rows = zip(*(path.read_text(encoding="utf-8").splitlines() for path in paths), strict=True)
+        names = [f"{name}.{kind}" for kind in ("en", "de", "align")]
+        rows = zip(*((folder / one).read_text(encoding="utf-8").splitlines() for one in names), strict=True)
         short = [row for row in rows if max(len(side.split()) for side in row[:2]) <= 7][:count]
         assert len(short) == count
-        for path, lines in zip(paths, zip(*short, strict=True), strict=True):
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        write_texts(folder, dict(zip(names, zip(*short, strict=True), strict=True)))
     return folder
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from tests.conftest import data_section
+from tests.conftest import data_section, write_pairs
 from tests.end_to_end.conftest import assert_same
 from tests.end_to_end.forked import Forked, arguments
 from tests.end_to_end.interrupted import DIED, die_at, wait_in_validation
@@ -64,9 +64,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [
         (f"the {one} sees the {two}", f"der {NOUNS[one]} sieht den {NOUNS[two]}") for one in NOUNS for two in NOUNS
     ]
-    for name, part in (("train", pairs[:12]), ("valid", pairs[12:])):
-        for language, side in (("en", 0), ("de", 1)):
-            (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part), encoding="utf-8")
+    write_pairs(folder, train=pairs[:12], valid=pairs[12:])
     settings: dict[str, Any] = {
         "name": "smallest",
         "data": data_section(folder),

@@ -13,6 +13,7 @@ import pytest
 from nmt.cli.init import main
 from nmt.config.loading import read_config
 from nmt.models.combinations import FAMILIES
+from tests.conftest import write_lines
 
 Pairs = list[tuple[str, str]]
 
@@ -34,7 +35,7 @@ def lines_of(path: Path) -> list[str]:
 def as_files(folder: Path, pairs: Pairs, languages: tuple[str, str]) -> list[str]:
     paths = [folder / f"text.{language}" for language in languages]
     for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_text("".join(f"{text}\n" for text in side), encoding="utf-8")
+        write_lines(path, side)
     return ["--source", str(paths[0]), "--target", str(paths[1])]
 
 

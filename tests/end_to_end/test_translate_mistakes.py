@@ -27,11 +27,10 @@ def model(model: Path) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """The working folder, with the text `source`."""
-    (tmp_path / "source").write_text(text(LINES), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (here / "source").write_text(text(LINES), encoding="utf-8")
+    return here
 
 
 def shell(model: Path, options: str, around: str) -> "subprocess.CompletedProcess[bytes]":

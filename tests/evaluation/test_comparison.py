@@ -20,6 +20,7 @@ from nmt.evaluation.comparison import (
     compare,
 )
 from nmt.evaluation.metrics import METRICS, Metric, _Rate
+from tests.conftest import write_texts
 
 SYSTEMS = {
     "old": [
@@ -66,6 +67,7 @@ REFERENCES = [
 SACREBLEU = """
 import json
 from sacrebleu.sacrebleu import main
+from tests.conftest import write_texts
 json.JSONEncoder.default = lambda self, number: float(number)
 main()
 """
@@ -80,8 +82,7 @@ def both() -> Comparison:
 
 def sacrebleu(folder: Path, *options: str) -> list[dict[str, Any]]:
     """What `sacrebleu reference0 reference1 -i old new odd` and these options print as JSON."""
-    for name, lines in [*SYSTEMS.items(), *((f"reference{i}", lines) for i, lines in enumerate(REFERENCES))]:
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_texts(folder, SYSTEMS | {f"reference{i}": lines for i, lines in enumerate(REFERENCES)})
     command = [sys.executable, "-c", SACREBLEU, "reference0", "reference1", "--input", *SYSTEMS, "--format", "json"]
     done = subprocess.run([*command, *options], cwd=folder, check=True, stdout=subprocess.PIPE)
     rows: list[dict[str, Any]] = json.loads(done.stdout)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts import distill
+from tests.conftest import write_lines
 
 LISTS = [  # a source with three translations, one with one, an empty one, and one whose text has the separator
     "0 ||| the dog sees a cat . ||| -0.1000",
@@ -21,14 +22,9 @@ REFERENCES = ["the dog sees the cat .", "a house .", "", "a ||| b c d e f", "oth
 NEAREST = ["the dog sees the cat .", "nothing like it", "", "a ||| b c d e", "same"]
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
 def run(folder: Path, lists: list[str], references: list[str], *more: str, code: int = 0) -> Path:
     """The output, where the script ended with this exit code."""
-    files = write(folder / "n-best", lists), write(folder / "reference", references)
+    files = write_lines(folder / "n-best", lists), write_lines(folder / "reference", references)
     output = folder / "nearest"
     arguments = ["--n-best", str(files[0]), "--reference", str(files[1]), "--output", str(output), *more]
     assert distill.main(arguments) == code
@@ -94,7 +90,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever name an input has: a link to it, or a path that leads through another folder."""
-    lists, references = write(tmp_path / "lists", ["0 ||| a ||| -1"]), write(tmp_path / "references", ["b"])
+    lists, references = write_lines(tmp_path / "lists", ["0 ||| a ||| -1"]), write_lines(tmp_path / "references", ["b"])
     link = tmp_path / "link"
     link.symlink_to(references)
     (tmp_path / "folder").mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import make_large_corpus as large
+from tests.conftest import write_texts
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_large_corpus.py"
 CAPTIONS = {"en": ["A dog runs.", "Two men, old.", "A hat"], "de": ["Ein Hund rennt.", "Zwei Männer, alt.", "Ein Hut"]}
@@ -19,9 +20,7 @@ FILES = ["train.de", "train.en", "valid.de", "valid.en"]
 @pytest.fixture(scope="module")
 def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("captions")
-    for side, lines in CAPTIONS.items():
-        (folder / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return folder
+    return write_texts(folder, {f"train.{side}": lines for side, lines in CAPTIONS.items()})
 
 
 @pytest.fixture

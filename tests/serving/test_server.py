@@ -226,13 +226,10 @@ def test_an_origin_that_no_browser_sends(given: str) -> None:
     assert problem.startswith(f"--cors {shlex.quote(given)}: an origin is scheme and host, perhaps with a port, such")
 
 
-def test_a_path_may_look_like_a_pair(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_may_look_like_a_pair(model: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What exists by the whole name is meant, as in nmt-eval."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copyfile(model, "my-run=v2")
-    Path("my-terms=v2").write_text("dog\tHund\n", encoding="utf-8")
+    shutil.copyfile(model, here / "my-run=v2")
+    (here / "my-terms=v2").write_text("dog\tHund\n", encoding="utf-8")
     assert serve.main(["--model", "my-run=v2", "--glossary", "my-terms=v2", "--beam-size", "x"]) == 2
     assert capsys.readouterr().err.startswith("nmt-serve: error: --beam-size is 'x'; ")
     assert serve.main(["--model", "no-run=v2", "--glossary", "no-terms=v2", "--port", "0"]) == 2

@@ -20,6 +20,7 @@ from nmt.models.model_file import KIND as MODEL
 from nmt.tensor_file import read_tensors
 from nmt.training.run_folder import PREVIOUS_STATE
 from nmt.training.states import read_state
+from tests.conftest import write_pairs, write_texts
 from tests.end_to_end.conftest import is_older, shown, timeless, without_times
 from tests.random_model import WORDS, save_random_model, text
 from tests.torture.commands import Child, Ended, call, in_a_child, start, start_ranks
@@ -224,12 +225,8 @@ def _write_texts(folder: Path) -> None:
         "constraints": [sentence.partition(" ")[2].partition(" ")[0] for sentence in sentences],
         "dictionary": [f"{word}\t{word.upper()}" for word in WORDS],
     }
-    for name, part in (("train", pairs[:24]), ("valid", pairs[40:46])):
-        files |= {
-            f"corpus/{name}.{language}": [pair[side] for pair in part] for language, side in (("en", 0), ("de", 1))
-        }
-    for name, lines in files.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_pairs(folder / "corpus", train=pairs[:24], valid=pairs[40:46])
+    write_texts(folder, files)
     settings = _settings()
     (folder / "train.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     del settings["model"], settings["subwords"]
