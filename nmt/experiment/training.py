@@ -221,12 +221,13 @@ def _trained(trainer: Trainer, log: Log) -> Trained:
     progress, folder = trainer.progress, trainer.folder
     finished, minutes = progress.finished or "", progress.seconds / 60
     log(f"finished: {finished}, {minutes:.1f} minutes; the best model is {folder.best_path}")
-    if progress.best and not progress.best[0].update and progress.update:
-        log("warning: no validation was better than that of the model it started from, which is the best one")
     validation: dict[str, float] = {}
     if trainer.processes.is_first:
         try:
-            validation = load_model(folder.best_path).training["validation"]
+            best = load_model(folder.best_path).training
+            validation = best["validation"]
+            if not best["updates"] and progress.update:
+                log("warning: no validation was better than that of the model it started from, which is the best one")
         except UserError as error:  # such as weights of a training that diverged, and was not to be stopped for it
             log(f"warning: {error}")
     return Trained(folder.path, folder.best_path, validation, finished, minutes)

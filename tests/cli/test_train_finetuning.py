@@ -12,6 +12,7 @@ from nmt.config.loading import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
 from tests.cli.conftest import FEW, Train, stop_at_validation
+from tests.cli.test_train import scripted_losses
 
 Capture = pytest.CaptureFixture[str]
 
@@ -73,6 +74,18 @@ def test_a_model_that_becomes_worse_leaves_what_it_began_with(
     best = load_model(output)
     assert best.training["updates"] == 0
     assert largest_change(best, load_model(trained)) == 0
+
+
+def test_an_average_that_is_better_than_the_model_it_began_with_is_the_best_one(
+    tmp_path: Path, short: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_losses(monkeypatch, 1.0, 2.0, 3.0, 4.0, 0.5)
+    output, averaged = tmp_path / "run", ("training.keep_best=2", "training.average_best=2")
+    assert train(short, output, *FEW, *averaged, "--init-from", trained) == 0
+    log = (output / "train.log").read_text(encoding="utf-8")
+    assert "average of 2 checkpoints: loss 0.5, better, and now the best model" in log
+    assert "no validation was better" not in log
+    assert load_model(output).training["average_of_updates"] == [0, 1]
 
 
 def test_text_of_another_form_and_language_than_before(
