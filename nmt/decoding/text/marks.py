@@ -261,19 +261,23 @@ class _Attention:
         return [last if atoms.signs[last] in _ENDS else None for last in lasts.values()]
 
     def _unchanged(self, rows: Sequence[dict[int, float]]) -> dict[int, int]:
-        """The source word of each target word that is the same, without the signs around both.
+        """The source word of each target word that is the same, without the signs around both: that which it attends to
+        most.
 
-        That which it attends to most; or, if it is no word of a language, such as F5 or Ctrl+X, the next of its kind.
+        If it is no word of a language, such as F5 or Ctrl+X, it is one of its kind even if it attends to none of them.
         """
-        literals: dict[str, list[int]] = {}
-        for word in reversed(range(len(self.source.words))):
+        literals: dict[str, dict[int, None]] = {}
+        for word in range(len(self.source.words)):
             if _is_literal(core := self.source.spelled(self.source.core(word))):
-                literals.setdefault(core, []).append(word)
+                literals.setdefault(core, {})[word] = None
         unchanged: dict[int, int] = {}
         for place, row in enumerate(rows):
             core = self.target.spelled(self.target.core(place))
             if core and (same := literals.get(core)):
-                unchanged[place] = same.pop()
+                attended = row.keys() & same.keys()
+                word = max(attended, key=lambda word: (row[word], -word)) if attended else next(iter(same))
+                unchanged[place] = word
+                del same[word]
             elif core and row:
                 best = max(row, key=lambda word: row[word])
                 if self.source.spelled(self.source.core(best)) == core:

@@ -89,6 +89,12 @@ def test_words_that_are_no_language_are_found_whatever_they_attend_to() -> None:
     assert with_tags("press <kbd>F5</kbd> now", "jetzt F5 drücken", links) == "jetzt <kbd>F5</kbd> drücken"
 
 
+def test_of_several_that_which_it_attends_to_where_the_translation_has_fewer() -> None:
+    links = [(0, 0, 1.0), (0, 1, 0.4), (3, 1, 0.6), (2, 2, 1.0)]
+    assert with_tags("F5 and press <kbd>F5</kbd>", "Taste F5 drücken", links) == "Taste <kbd>F5</kbd> drücken"
+    assert with_tags("F5 and press <kbd>F5</kbd>", "Taste F5 drücken", links[:1]) == "Taste F5 <kbd></kbd>drücken"
+
+
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
