@@ -47,7 +47,7 @@ OF_WORDS: dict[str, Any] = {  # where lines are words or their characters, which
 MEASURED = {  # pairs that a model was trained on: what they are, and how it scored, as research/ says
     1_000: "image captions (validation BLEU 15)",
     2_000: "image captions (validation BLEU 21)",
-    4_600: "sentences of talks (validation BLEU 11)",
+    4_600: "sentences of talks (validation BLEU 13)",
     5_000: "image captions (validation BLEU 26)",
     10_000: "sentences of news (BLEU 3.2, of little use)",
     29_000: "image captions (BLEU 39.3)",
