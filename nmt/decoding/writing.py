@@ -307,14 +307,16 @@ class Writer:
 
         A segment that has fewer than another, as a short one, gives its last one again. They are sorted by score; but
         where they were searched for, the best ones joined come first, whatever their score as a line is, which depends
-        on the lengths.
+        on the lengths, and of those with the same text, in other pieces or once it is put right, there is the first.
         """
         translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
             for rank in range(max(map(len, segments)))
         ]
         first = 0 if self.options.sampling is not None else 1
-        return [*translations[:first], *sorted(translations[first:], key=lambda translation: -translation.score)]
+        ranked = [*translations[:first], *sorted(translations[first:], key=lambda translation: -translation.score)]
+        of_text = {translation.text: translation for translation in reversed(ranked)}
+        return ranked if not first else [one for one in ranked if of_text[one.text] is one]
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
         """The parts of a line as one: sentences with the line's white space."""

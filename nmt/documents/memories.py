@@ -11,7 +11,7 @@ from typing import Any
 from unicodedata import normalize
 
 from nmt.data.corpus import opened, read_text
-from nmt.data.pairs import Pair, places_of_both
+from nmt.data.pairs import Pair, is_language, places_of_both
 from nmt.errors import UserError
 
 _UNITS = ("tu", "trans-unit", "segment")  # with a text in several languages
@@ -34,10 +34,14 @@ def pairs_of_memory(path: Path, languages: Sequence[str]) -> Iterator[Pair]:
     """
     try:
         if path.name.lower().endswith((".po", ".po.gz")):
-            from nmt.documents.messages import translated
+            from nmt.documents.messages import Messages, translated
 
-            messages = [*translated(read_text(path), name=str(path), form="po")]
-            return (Pair(source, target, str(path), document=str(path)) for source, target in messages)
+            text = read_text(path)
+            declared = found[0] if (found := Messages.language.code.search(text)) else languages[1]
+            of_place = [languages[place - 1] for place in (1, 0) if is_language(declared, languages[place])]
+            both = (*of_place, "")[0], declared  # no file says what its sources are in
+            messages = [[*zip(both, pair, strict=True)] for pair in translated(text, name=str(path), form="po")]
+            return (_pair(texts, languages, str(path), str(path)) for texts in messages)
         from lxml import etree
     except ModuleNotFoundError as error:
         install = "pip install 'nmt-toolkit[localization]'"
@@ -56,14 +60,17 @@ def _pairs_of_xml(path: Path, languages: Sequence[str], etree: Any) -> Iterator[
             continue
         where, texts = f"{path}, line {element.sourceline}", _texts(element, usual)
         named = [prop.text for prop in element.iterchildren("{*}prop") if prop.get("type") in _DOCUMENT]
-        document = f"{path}: {named[0]}" if named else file
-        given = [language for language, _ in texts]
-        if both := places_of_both(given, [[language] for language in languages]):
-            source, target = (texts[place][1] for place in both)
-            yield Pair(source, target, where, document)
-        else:
-            others = ", ".join(sorted({*given} - {""})) or "no language"
-            yield Pair(f"is in {others}", "", where, document, fault="languages")
+        yield _pair(texts, languages, where, f"{path}: {named[0]}" if named else file)
+
+
+def _pair(texts: Sequence[tuple[str, str]], languages: Sequence[str], where: str, document: str) -> Pair:
+    """The two that are in these languages of texts, each with its language."""
+    given = [language for language, _ in texts]
+    if both := places_of_both(given, [[language] for language in languages]):
+        source, target = (texts[place][1] for place in both)
+        return Pair(source, target, where, document)
+    others = ", ".join(sorted({*given} - {""})) or "no language"
+    return Pair(f"is in {others}", "", where, document, fault="languages")
 
 
 def _elements(path: Path, etree: Any) -> Iterator[tuple[str, Any]]:

@@ -319,6 +319,22 @@ def test_files_with_both_languages(
     assert ("left out: 2 are blank, or not translated, on a side\n" in out) == (name == "a.po")
 
 
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
+def test_a_folder_of_messages_has_them_in_many_languages(
+    init: Init, tmp_path: Path, languages: tuple[str, str]
+) -> None:
+    pairs = sentences(400)
+    of = {"de_DE": pairs, "fr": [(source, f"La {source}") for source, _ in pairs]}
+    for code, those in of.items():
+        write_lines(tmp_path / f"{code}.po", [f'msgid ""\nmsgstr ""\n"Language: {code}\\n"\n', *as_po(those)])
+    code, out, error = init("--input", *map(str, sorted(tmp_path.glob("*.po"))), languages=languages)
+    assert (code, error) == (0, "")
+    assert "left out: 402 are not in both languages\n" in out
+    assert "fr.po: is in fr\n" in (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
+    found = [pair for name in ("train", "valid", "test") for pair in part(tmp_path, name, languages)]
+    assert sorted(found) == sorted(pairs if languages == ("en", "de") else [pair[::-1] for pair in pairs])
+
+
 @pytest.mark.parametrize(("name", "made"), [("a.tmx", as_tmx), ("a.xlf", as_xliff), ("a.po", as_po)])
 def test_pairs_are_the_same_however_accents_are_typed(
     init: Init, tmp_path: Path, name: str, made: Callable[[list[tuple[str, str]]], list[str]]

@@ -151,6 +151,17 @@ def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     assert all(1 <= len(best) <= 2 for best in results)
 
 
+def test_an_n_best_list_has_a_text_once(vocabularies) -> None:
+    """Here all words that may be written become the term; samples are what was drawn."""
+    translator = Translator([network(vocabularies)], vocabularies)
+    options = {"glossary": {"dog": "Katze"}, "n_best": 20, "max_length_ratio": 0.0, "max_length_extra": 2}
+    searched, sampled = (
+        [one.text for one in next(iter(translate(translator, ["dog"], **options, **way)))]
+        for way in ({"beam_size": 20}, {"sampling": {"seed": 1}})
+    )
+    assert (searched, sampled) == (["Katze"], ["Katze"] * 20)
+
+
 def test_lines_stream(copy_model, vocabularies) -> None:
     read = []
 
