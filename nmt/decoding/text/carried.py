@@ -57,18 +57,19 @@ def differences(
         return found
     literals = [(one, sight.literals(one)) for one in (seen.text, text)]
     for are_numbers in (True, False):
-        ours, theirs = (
+        missing, left = (
             [(span, one[slice(*span)]) for span in spans if is_number(one[slice(*span)]) == are_numbers]
             for one, spans in literals
         )
-        there = [literal for _, literal in theirs]
-        every = frozenset(there)
-        same, left = compared([seen.cased(sight.expected(literal, every)) for _, literal in ours], there)
-        missing = [one for place, one in enumerate(ours) if place not in same]
-        in_parts = parted((literal for _, literal in missing), [there[place] for place in left])
+        for expected in (str, sight.usual):
+            there = [literal for _, literal in left]
+            same, places = compared([seen.cased(expected(literal)) for _, literal in missing], there)
+            missing = [one for place, one in enumerate(missing) if place not in same]
+            left = [left[place] for place in places]
+        in_parts = parted((literal for _, literal in missing), [literal for _, literal in left])
         lost = {span: None if literal in in_parts else shown.get(span) for span, literal in missing}
         if any(lost.values()):
-            others = sorted([*(theirs[place][0] for place in left), *unknown])
+            others = sorted([*(span for span, _ in left), *unknown])
             staying = frozenset(span for span in others if overlapping(fixed, span) or is_of_another(text, *span))
             found.append(Difference(lost, others, are_literals=True, staying=staying))
     return found

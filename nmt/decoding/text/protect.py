@@ -314,10 +314,10 @@ class Sight:
         matches = [match.span() for match in self.protection.sets.matches(text)] if found and self.protection else []
         return [span for span in found if not overlapping(matches, span)]
 
-    def expected(self, literal: str, others: frozenset[str]) -> str:
-        """What a translation with the `others` has for a number: it, or what it often becomes."""
+    def usual(self, literal: str) -> str:
+        """What a number, or a name, often becomes where translations lack it, or itself."""
         other = self.forms.get(literal)
-        return other if isinstance(other, str) and other in others and literal not in others else literal
+        return other if isinstance(other, str) else literal
 
     def literal(self, literal: str) -> tuple[str, bool]:
         """A number, or a name, as translations have it, and whether nearly all have it, as numbers of unknown forms."""
