@@ -270,9 +270,15 @@ class _Attention:
         for word in range(len(self.source.words)):
             if _is_literal(core := self.source.spelled(self.source.core(word))):
                 literals.setdefault(core, {})[word] = None
+        cores = [self.target.spelled(self.target.core(place)) for place in range(len(rows))]
+
+        def strongest(place: int) -> float:
+            row = rows[place]
+            return max((row[word] for word in row.keys() & literals.get(cores[place], {}).keys()), default=0.0)
+
         unchanged: dict[int, int] = {}
-        for place, row in enumerate(rows):
-            core = self.target.spelled(self.target.core(place))
+        for place in sorted(range(len(rows)), key=strongest, reverse=True):  # those that attend alike in their order
+            core, row = cores[place], rows[place]
             if core and (same := literals.get(core)):
                 attended = row.keys() & same.keys()
                 word = max(attended, key=lambda word: (row[word], -word)) if attended else next(iter(same))

@@ -95,6 +95,11 @@ def test_of_several_that_which_it_attends_to_where_the_translation_has_fewer() -
     assert with_tags("F5 and press <kbd>F5</kbd>", "Taste F5 drücken", links[:1]) == "Taste F5 <kbd></kbd>drücken"
 
 
+def test_of_several_that_which_attends_to_it_most() -> None:
+    links = [(1, 1, 0.2), (2, 1, 0.5), (3, 1, 0.3), (2, 3, 0.6), (3, 3, 0.4)]
+    assert with_tags("press <kbd>F5</kbd> and F5", "Taste F5 und F5", links) == "Taste <kbd>F5</kbd> und F5"
+
+
 @pytest.mark.parametrize(
     ("source", "target", "expected"),
     [
