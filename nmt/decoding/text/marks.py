@@ -313,17 +313,17 @@ class _Attention:
                 self._link(attended, atom, 1.0)
         first, stop = target.words[place].start, target.words[place].stop
         is_glued = not ours and (target.touches(first) or target.touches(stop))
-        atoms = [] if is_whole or is_glued else target.letters(place) or [*target.words[place]]
+        atoms = [] if is_whole else target.letters(place)
         signs: dict[tuple[str, bool, bool], deque[int]] = {}  # of a kind, inside the word or around it
         for atom in source.around(best):
             if source.signs[atom] and not (is_whole and atom in theirs):
                 signs.setdefault((source.signs[atom], atom in theirs, source.closes(atom)), deque()).append(atom)
         for atom in target.words[place]:
-            if target.signs[atom] and not (is_whole and atom in ours) and (ours or is_glued):
+            if target.signs[atom] and not (is_whole and atom in ours):
                 sought, closes = (target.signs[atom], atom in ours), target.closes(atom)
                 if same := signs.get((*sought, closes)) or signs.get((*sought, not closes)):
                     self._link(same.pop() if closes else same.popleft(), atom, 1.0)
-                elif target.signs[atom] == _ELLIPSIS and ours:  # of a name, as in "Save as…"
+                elif target.signs[atom] == _ELLIPSIS if ours else not is_glued:  # of a name, as in "Save as…"
                     atoms.append(atom)
         for atom in atoms:
             for word, weight in row.items():

@@ -63,6 +63,15 @@ def test_attention_is_added_up() -> None:
     assert with_tags("a <b>b</b> c", "A C", weak) == "A <b>C</b>"  # rather than nothing
 
 
+@pytest.mark.parametrize("sign", [":", ";", "?", "!"])
+def test_a_sign_that_french_sets_off_is_no_word_of_the_mark(sign: str) -> None:
+    """It attends to the word that has the sign in the source, and to one inside the mark."""
+    links = [(0, 0, 1.0), (1, 1, 1.0), (1, 2, 0.7), (0, 2, 0.3), (2, 3, 1.0)]
+    for inside, outside in (("", sign), (sign, "")):
+        expected = f"<b>le fichier{inside and f' {sign}'}</b>{outside and f' {sign}'} refusé"
+        assert with_tags(f"<b>the file{inside}</b>{outside} denied", f"le fichier {sign} refusé", links) == expected
+
+
 def test_sentences_go_with_sentences_where_there_are_as_many() -> None:
     """Whatever words attend to; the period of one belongs to it."""
     links = [(3, 0, 0.9), (0, 0, 0.1), (1, 1, 1.0), (0, 2, 0.6), (2, 2, 0.4), (0, 3, 1.0)]
