@@ -61,9 +61,9 @@ def differences(
             [(span, one[slice(*span)]) for span in spans if is_number(one[slice(*span)]) == are_numbers]
             for one, spans in literals
         )
-        for expected in (str, sight.usual):
-            there = [literal for _, literal in left]
-            same, places = compared([seen.cased(expected(literal)) for _, literal in missing], there)
+        for instead in ({}, sight.forms):  # as it is first, then as what it often becomes
+            here = [seen.cased(str(instead.get(literal, literal))) for _, literal in missing]
+            same, places = compared(here, [literal for _, literal in left])
             missing = [one for place, one in enumerate(missing) if place not in same]
             left = [left[place] for place in places]
         in_parts = parted((literal for _, literal in missing), [literal for _, literal in left])

@@ -271,16 +271,13 @@ class _Attention:
             if _is_literal(core := self.source.spelled(self.source.core(word))):
                 literals.setdefault(core, {})[word] = None
         cores = [self.target.spelled(self.target.core(place)) for place in range(len(rows))]
-
-        def strongest(place: int) -> float:
-            row = rows[place]
-            return max((row[word] for word in row.keys() & literals.get(cores[place], {}).keys()), default=0.0)
-
+        alike = [row.keys() & literals.get(core, {}).keys() for core, row in zip(cores, rows, strict=True)]
+        strongest = [max((row[word] for word in words), default=0.0) for row, words in zip(rows, alike, strict=True)]
         unchanged: dict[int, int] = {}
-        for place in sorted(range(len(rows)), key=strongest, reverse=True):  # those that attend alike in their order
+        for place in sorted(range(len(rows)), key=lambda place: -strongest[place]):  # of equal ones the first
             core, row = cores[place], rows[place]
             if core and (same := literals.get(core)):
-                attended = row.keys() & same.keys()
+                attended = alike[place] & same.keys()
                 word = max(attended, key=lambda word: (row[word], -word)) if attended else next(iter(same))
                 unchanged[place] = word
                 del same[word]

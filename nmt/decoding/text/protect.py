@@ -314,11 +314,6 @@ class Sight:
         matches = [match.span() for match in self.protection.sets.matches(text)] if found and self.protection else []
         return [span for span in found if not overlapping(matches, span)]
 
-    def usual(self, literal: str) -> str:
-        """What a number, or a name, often becomes where translations lack it, or itself."""
-        other = self.forms.get(literal)
-        return other if isinstance(other, str) else literal
-
     def literal(self, literal: str) -> tuple[str, bool]:
         """A number, or a name, as translations have it, and whether nearly all have it, as numbers of unknown forms."""
         form = self.forms.get(form_of(literal)) or (form_of(literal) if is_number(literal) else "~")
