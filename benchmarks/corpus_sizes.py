@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python b
 from benchmarks.length_buckets import STYLES, picture
 from benchmarks.reference_task import positive
 from nmt.cli.common import run
-from nmt.cli.init_folder import STARTER
+from nmt.cli.init_folder import LINKS, STARTER, write_links
 from nmt.config.suited import suited_settings
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.decoding.translator import Translator
@@ -70,13 +70,23 @@ def trained(options: argparse.Namespace, recipe: str, size: int, seed: int) -> R
         for path, lines in zip(sides, zip(*subset(pairs, size), strict=True), strict=True):
             with written_atomically(path) as file:
                 file.writelines(f"{line}\n" for line in lines)
+    values = settings(recipe, size, tokenize=options.tokenize)
+    links = folder / LINKS if values.get("training.guided_alignment") else None
+    if links is not None and not links.exists() and not write_links(sides, links):
+        raise UserError(f"{sides[0]} and {sides[1]}: have no spaces between words, which nmt-init aligns")
     values = {
-        **settings(recipe, size, tokenize=options.tokenize),
+        **values,
         "name": "model",
         "seed": seed,
         "data.source_language": options.languages[0],
         "data.target_language": options.languages[1],
-        "data.train": [{"source": str(sides[0].absolute()), "target": str(sides[1].absolute())}],
+        "data.train": [
+            {
+                "source": str(sides[0].absolute()),
+                "target": str(sides[1].absolute()),
+                "alignments": links and str(links.absolute()),
+            }
+        ],
         "data.valid": {"source": str(options.valid[0].absolute()), "target": str(options.valid[1].absolute())},
         "training.validation.tokenize": options.tokenize,
         **options.set,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,22 +13,27 @@ from typing import NamedTuple
 
 from sentencepiece import SentencePieceNormalizer
 
+from nmt.cli.align import DEFAULT
 from nmt.cli.common import watched
 from nmt.cli.init import CONFIGURATION, REPORT
 from nmt.cli.outputs import failing_as
 from nmt.config.schema import SubwordsConfig
 from nmt.config.suited import compared, filled_in, suited_settings
+from nmt.data.alignments import disputed
 from nmt.data.cache import unfinished
 from nmt.data.cleaning import RULES, Usual, lacking, usual
-from nmt.data.corpus import read_pairs
+from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.lint import Words, are_swapped
 from nmt.data.pairs import Pair
 from nmt.data.splitting import PARTS, Keys
+from nmt.decoding.word_aligner import aligned
 from nmt.errors import InputWarning, UserError, counted, shortened
+from nmt.evaluation.alignments import symmetrized
 from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.examples import starters
-from nmt.files import rename
-from nmt.text_form import form_of
+from nmt.files import rename, written_atomically
+from nmt.pharaoh import pharaoh
+from nmt.text_form import SUSPICIOUS, form_of
 
 STARTER = "my_files"
 FEWEST = 200  # pairs; of fewer, no part would tell anything
@@ -35,6 +41,7 @@ SHARE, LEAST, MOST = 0.05, 50, 1000  # of the pairs, for validation and once mor
 LOOKED_AT = 10_000  # pairs by which it is told what is usual
 _COMPARED = 1000  # words that tell swapped sides
 KEPT = ("train", "valid", "test")
+LINKS = "train.align"
 _EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
 
 Inputs = Mapping[str, Iterable[Pair]]  # by what messages call them
@@ -96,6 +103,11 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
             counts["train"], units=read.usual.units, tokenize=read.tokenize
         )
         values["subwords.normalization"] = read.normalization
+        if values.get("training.guided_alignment"):
+            if write_links([made / f"train.{ending}" for ending in endings], made / LINKS):
+                values["data.train.0.alignments"] = LINKS
+            else:
+                values["training.guided_alignment"] = None
         text = filled_in(
             starters()[STARTER].read_text(encoding="utf-8"),
             values,
@@ -188,6 +200,23 @@ def _distribute(
             for file, text in zip(files[part], pair, strict=True):
                 file.write(f"{text}\n".encode())
     return counts
+
+
+def write_links(paths: Sequence[Path], output: Path) -> bool:
+    """Write the links of the words of parallel text, if spaces part these; returns whether they do.
+
+    A line with white space about which aligners differ gets none, as nmt-train would refuse them.
+    """
+    if any(form_of(read_lines(path), name="").share("unspaced") >= SUSPICIOUS for path in paths):
+        return False
+    pairs = [*read_pairs(*paths)]
+    if sys.stderr.isatty():  # it may take a minute
+        print(f"aligning the words of {counted(len(pairs), 'pair')}", file=sys.stderr)
+    every = symmetrized(DEFAULT, *aligned(pairs, count=len(pairs)))
+    with written_atomically(output) as file:
+        for pair, links in zip(pairs, every, strict=True):
+            file.write(f"{pharaoh([] if any(map(disputed, pair)) else links)}\n")
+    return True
 
 
 def _report(folder: Path, read: Read, counts: Counter[str], dropped: Dropped, *, by_documents: bool) -> Iterator[str]:

@@ -87,7 +87,7 @@ def check_alignments(pair: tuple[Path, Path], alignments: Path) -> None:
 def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:
     links = links_of_line(line, place=place)
     for text, path in zip(texts, pair, strict=True):
-        if links and (space := _disputed(text)):
+        if links and (space := disputed(text)):
             raise UserError(
                 f"{place}: the links may count other words: {path} has {space} in this line, which ends a word to "
                 "some aligners, but not to fast_align; put a space in its place, and align the text again"
@@ -115,7 +115,7 @@ def check_words(path: Path) -> None:
     form, problems = TextForm(), list[str]()
     for number, text in enumerate(read_lines(path), start=1):
         form.add(text)
-        if space := _disputed(text):
+        if space := disputed(text):
             which = f"{path}, line {number}: {space} ends a word to some aligners, but not to others"
             problems.append(f"{which}; put a space in its place")
     refuse_lines(path, problems)
@@ -128,7 +128,7 @@ def check_words(path: Path) -> None:
         )
 
 
-def _disputed(text: str) -> str:
+def disputed(text: str) -> str:
     """White space that ends a word to some aligners only, such as U+00A0 (NO-BREAK SPACE); empty if there is none."""
     space = _DISPUTED.search(text)
     if space is None or [word.strip() for word in _BLANKS.split(text.strip(" \t"))] == text.split():

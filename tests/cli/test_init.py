@@ -74,7 +74,7 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert code == 0
     assert out.splitlines()[0] == f"{tmp_path / 'made'}: 400 pairs read; train 300, valid 50, test 50"
     nearest = (
-        "1,000 image captions (validation BLEU 15), 2,000 image captions (validation BLEU 21), 4,600 sentences of "
+        "1,000 image captions (validation BLEU 18), 2,000 image captions (validation BLEU 21), 4,600 sentences of "
         "talks (validation BLEU 13)"
     )
     assert out.splitlines()[1:] == [
@@ -92,7 +92,32 @@ def test_two_files(init: Init, tmp_path: Path) -> None:
     assert config.data.valid.target == tmp_path / "made" / "valid.de"
     assert (config.subwords.size, config.subwords.normalization) == (2000, "nmt_nfkc")
     assert (config.training.batch_size, config.training.batch_by) == (1000, "tokens")
+    assert config.data.train[0].alignments == tmp_path / "made" / "train.align"
+    assert config.training.guided_alignment is not None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "text.de", "text.en"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "linked"),
+    [
+        (("dog {}", "Hund {}"), "0-0 1-1"),
+        (("dog {}", "Hund\u00a0{}"), ""),  # two words to some, and one to others
+        (("dog {}", "小狗的第{}张照片"), None),
+    ],
+)
+def test_links_of_words(init: Init, tmp_path: Path, texts: tuple[str, str], linked: str | None) -> None:
+    words = [(f"old {texts[0].format(n)} now here", f"alter {texts[1].format(n)} hier jetzt") for n in range(300)]
+    pairs = [(source, target if linked is not None else target.split(" ")[1]) for source, target in words]
+    assert init(*write_files(tmp_path, pairs))[0] == 0
+    made = tmp_path / "made"
+    config = read_config(made / "my.yaml", families=FAMILIES).config
+    if linked is None:
+        assert not (made / "train.align").exists()
+        assert (config.data.train[0].alignments, config.training.guided_alignment) == (None, None)
+        return
+    links = (made / "train.align").read_text(encoding="utf-8").splitlines()
+    assert len(links) == len(part(tmp_path, "train"))
+    assert all(line.startswith(linked) and bool(line) == bool(linked) for line in links)
 
 
 def test_the_time_is_that_of_a_dry_run(here: Path) -> None:
@@ -150,7 +175,7 @@ def test_a_trial_that_fails_leaves_the_folder_whole(
     report = (tmp_path / "made" / "report.txt").read_text(encoding="utf-8")
     assert report.startswith(out.splitlines()[0])
     assert report.endswith("\n\nnmt-train --dry-run says:\nparameters: 7\nnmt-train fails here: not enough memory\n")
-    assert len([*(tmp_path / "made").iterdir()]) == 8
+    assert len([*(tmp_path / "made").iterdir()]) == 9
 
 
 def test_what_a_trial_warns_of_is_told_without_a_terminal_too(

@@ -16,7 +16,8 @@ STARTER = starters()["my_files"].read_text(encoding="utf-8")
 @pytest.mark.parametrize("units", ["sentences", "words", "characters"])
 def test_the_starter_has_all_that_is_set(pairs: int, units: Literal["sentences", "words", "characters"]) -> None:
     settings = suited_settings(pairs, units=units, tokenize="none")
-    text = filled_in(STARTER, settings | {"name": "a", "data.train.0.source": "no #1"}, "the head")
+    links = {"data.train.0.alignments": "links"} if settings.get("training.guided_alignment") else {}
+    text = filled_in(STARTER, settings | {"name": "a", "data.train.0.source": "no #1"} | links, "the head")
     config = parse_config(text, FAMILIES)
     assert config.subwords.size == TABLE[pairs]["subwords.size"]
     assert config.training.validation.tokenize == "none"
@@ -33,4 +34,5 @@ def test_settings_change_with_size() -> None:
     assert [one["subwords.size"] for one in settings] == [2000, 4000, 8000]
     assert [one.get("data.max_length", 100) for one in settings] == [300, 100, 100]
     settings.append(suited_settings(2_000, units="words", tokenize="none"))
+    assert [one.get("training.guided_alignment") for one in settings] == [{"weight": 0.5}, None, None, None]
     assert [one.get("training.recurrent_dropout", 0.0) for one in settings] == [0.5, 0.0, 0.0, 0.0]
