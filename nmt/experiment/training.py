@@ -36,12 +36,7 @@ from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
 from nmt.training.run_folder import RunFolder, has_state
-from nmt.training.starting_weights import (
-    Pretrained,
-    read_pretrained,
-    starting_model,
-    vocabulary_report,
-)
+from nmt.training.starting_weights import Origin, Pretrained, read_pretrained, starting_model, vocabulary_report
 from nmt.training.states import SavedStates, State, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
@@ -199,8 +194,6 @@ def _trainer(
         processes=processes,
     )
     progress = states.start(state, log)
-    before = 0 if request.origin is None else longest_trained(request.origin.model)
-    longest = int(prepared.train.source_lengths.max(initial=0))
     return Trainer(
         states=states,
         corpus=prepared.train,
@@ -208,7 +201,7 @@ def _trainer(
         progress=progress,
         records=None,
         validate=build_validation(request.config, prepared, request.device, processes),
-        write_model=partial(_write_model, config, prepared, max(before, longest)),
+        write_model=partial(_write_model, config, prepared, request.origin),
         log=log,
         progress_bar=partial(progress_bar, is_shown=processes.is_first),
         candidates=build_candidates(config, prepared.vocabularies),
@@ -279,12 +272,16 @@ def _report_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
 
 
 def _write_model(
-    config: Config, prepared: Prepared, longest: int, path: Path, model: Seq2Seq, training: dict[str, Any]
+    config: Config, prepared: Prepared, origin: Origin | None, path: Path, model: Seq2Seq, training: dict[str, Any]
 ) -> None:
-    """`longest`: pieces of the longest source that the model has been trained on, also before this run."""
+    """Before its first update, a model has learned from the text of `origin` alone."""
     source, target = prepared.vocabularies
-    forms = [form.counts for form in prepared.forms]
-    corpus = {LONGEST_SOURCE: longest, FORMS: forms, LEARNED: prepared.learned}
+    longest = int(prepared.train.source_lengths.max(initial=0))
+    corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms], LEARNED: prepared.learned}
+    if origin is not None and not training["updates"]:
+        corpus = {key: origin.model.training.get(key) for key in corpus}
+    elif origin is not None:
+        corpus[LONGEST_SOURCE] = max(longest, longest_trained(origin.model))
     sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 

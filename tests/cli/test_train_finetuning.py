@@ -10,11 +10,14 @@ import yaml
 
 from nmt.config.loading import parse_config
 from nmt.config.schema import Config
-from nmt.models.model_file import ModelFile, load_model
+from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model
+from nmt.protected import LEARNED
+from nmt.text_form import FORMS
 from tests.cli.conftest import FEW, Train, stop_at_validation
 from tests.cli.test_train import scripted_losses
 
 Capture = pytest.CaptureFixture[str]
+OF_CORPUS = (LONGEST_SOURCE, FORMS, LEARNED)
 
 
 @pytest.fixture
@@ -67,13 +70,19 @@ def test_a_model_that_becomes_worse_leaves_what_it_began_with(
         tmp_path / "run",
         ("training.optimizer={name: sgd, learning_rate: 90}", "training.divergence=null"),
     )
-    assert train(short, output, *hurried, "training.max_updates=4", "--init-from", trained) == 0
+    (tmp_path / "new.en").write_text(
+        "the dogs see %s and the cats hear %s and the boy finds 12 birds .\n" * 40, encoding="utf-8"
+    )
+    (tmp_path / "new.de").write_text("die Hunde sehen %s .\n" * 40, encoding="utf-8")
+    files = f"data.train=[{{source: {tmp_path / 'new.en'}, target: {tmp_path / 'new.de'}}}]"
+    assert train(short, output, *hurried, files, "training.max_updates=4", "--init-from", trained) == 0
     log = (output / "train.log").read_text(encoding="utf-8")
     assert "validation · epoch 0.00 · update 0 · " in log
     assert "no validation was better than that of the model it started from" in log
-    best = load_model(output)
+    best, first = load_model(output), load_model(trained)
     assert best.training["updates"] == 0
-    assert largest_change(best, load_model(trained)) == 0
+    assert largest_change(best, first) == 0
+    assert {key: best.training[key] for key in OF_CORPUS} == {key: first.training[key] for key in OF_CORPUS}
 
 
 def test_an_average_that_is_better_than_the_model_it_began_with_is_the_best_one(
