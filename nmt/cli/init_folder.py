@@ -22,7 +22,7 @@ from nmt.config.suited import compared, filled_in, suited_settings
 from nmt.data.alignments import disputed
 from nmt.data.cache import unfinished
 from nmt.data.cleaning import RULES, Usual, lacking, usual
-from nmt.data.corpus import read_lines, read_pairs
+from nmt.data.corpus import read_pairs
 from nmt.data.lint import Words, are_swapped
 from nmt.data.pairs import Pair
 from nmt.data.splitting import PARTS, Keys
@@ -207,9 +207,9 @@ def write_links(paths: Sequence[Path], output: Path) -> bool:
 
     A line with white space about which aligners differ gets none, as nmt-train would refuse them.
     """
-    if any(form_of(read_lines(path), name="").share("unspaced") >= SUSPICIOUS for path in paths):
-        return False
     pairs = [*read_pairs(*paths)]
+    if any(form_of(texts, name="").share("unspaced") >= SUSPICIOUS for texts in zip(*pairs, strict=True)):
+        return False
     if sys.stderr.isatty():  # it may take a minute
         print(f"aligning the words of {counted(len(pairs), 'pair')}", file=sys.stderr)
     every = symmetrized(DEFAULT, *aligned(pairs, count=len(pairs)))
