@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
+    from nmt.data.batch import Indices
+    from nmt.data.planning import Lengths
     from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -196,9 +198,11 @@ def written_ids(pairs: Iterable[tuple[str, str]], folder: Path, **options: Any) 
     return PairedIds(folder, write_ids(folder, pairs, **options))
 
 
-def planned(*lengths: Any, seed: int, epoch: int, rows: Any = None, **keys: Any) -> list[Any]:
+def planned(
+    source: "Lengths", target: "Lengths", *, seed: int, epoch: int, rows: "Indices | None" = None, **keys: Any
+) -> "list[Indices]":
     """The batches of an epoch over pairs with these lengths, as these keys of `training` say."""
     from nmt.config.schema import TrainingConfig
     from nmt.data.planning import plan_batches
 
-    return plan_batches(*lengths, TrainingConfig(**keys), seed=seed, epoch=epoch, rows=rows)
+    return plan_batches(source, target, TrainingConfig(**keys), seed=seed, epoch=epoch, rows=rows)

@@ -276,12 +276,12 @@ def _write_model(
 ) -> None:
     """Before its first update, a model has learned from the text of `origin` alone."""
     source, target = prepared.vocabularies
-    longest = int(prepared.train.source_lengths.max(initial=0))
-    corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms], LEARNED: prepared.learned}
     if origin is not None and not training["updates"]:
-        corpus = {key: origin.model.training.get(key) for key in corpus}
-    elif origin is not None:
-        corpus[LONGEST_SOURCE] = max(longest, longest_trained(origin.model))
+        corpus = {key: origin.model.training.get(key) for key in (LONGEST_SOURCE, FORMS, LEARNED)}
+    else:
+        before = 0 if origin is None else longest_trained(origin.model)
+        longest = max(before, int(prepared.train.source_lengths.max(initial=0)))
+        corpus = {LONGEST_SOURCE: longest, FORMS: [form.counts for form in prepared.forms], LEARNED: prepared.learned}
     sizes, training = (source.size, target.size), {**training, **corpus}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 
