@@ -138,6 +138,11 @@ class TextForm:
         """Whether the lines are words rather than sentences."""
         return self.share("short") >= WORD_LIST and self.share("unspaced") < SUSPICIOUS
 
+    @property
+    def has_no_spaces(self) -> bool:
+        """Whether its words have no spaces between them, as in Chinese that is not cut."""
+        return self.share("unspaced") >= SUSPICIOUS > self.share("spaced")
+
     def among(self, mark: str) -> int:
         """How many lines could have a mark."""
         return sum(self.counts[name] for name in (MARKS[mark].among if mark in MARKS else _TEXT))

@@ -33,7 +33,7 @@ from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.examples import starters
 from nmt.files import rename, written_atomically
 from nmt.pharaoh import pharaoh
-from nmt.text_form import SUSPICIOUS, form_of
+from nmt.text_form import form_of
 
 STARTER = "my_files"
 FEWEST = 200  # pairs; of fewer, no part would tell anything
@@ -208,7 +208,7 @@ def write_links(paths: Sequence[Path], output: Path) -> bool:
     A line with white space about which aligners differ gets none, as nmt-train would refuse them.
     """
     pairs = [*read_pairs(*paths)]
-    if any(form_of(texts, name="").share("unspaced") >= SUSPICIOUS for texts in zip(*pairs, strict=True)):
+    if any(form_of(texts, name="").has_no_spaces for texts in zip(*pairs, strict=True)):
         return False
     if sys.stderr.isatty():  # it may take a minute
         print(f"aligning the words of {counted(len(pairs), 'pair')}", file=sys.stderr)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.errors import InputWarning, UserError, collected, counted, refuse_lines
 from nmt.pharaoh import Link, links_of_line
-from nmt.text_form import SUSPICIOUS, TextForm
+from nmt.text_form import TextForm
 
 _DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
 _BLANKS = re.compile(r"[ \t]+")
@@ -119,10 +119,10 @@ def check_words(path: Path) -> None:
             which = f"{path}, line {number}: {space} ends a word to some aligners, but not to others"
             problems.append(f"{which}; put a space in its place")
     refuse_lines(path, problems)
-    if (unspaced := form.share("unspaced")) >= SUSPICIOUS > form.share("spaced"):
+    if form.has_no_spaces:
         warnings.warn(
-            f"{path}: {unspaced:.0%} of the lines have no spaces between words, so that all of one may count as a "
-            "word; cut the text into words first",
+            f"{path}: {form.share('unspaced'):.0%} of the lines have no spaces between words, so that all of one "
+            "may count as a word; cut the text into words first",
             InputWarning,
             stacklevel=2,
         )

@@ -71,7 +71,7 @@ def format_warnings(
             f"{tokenized:.0%} of the {form.name} look tokenized (such as 'word .', '&apos;' or '@-@') and {option} "
             f"{tokenize} tokenizes again: BLEU is not comparable; detokenize the text, or set {option} to none"
         )
-    if tokenize in BY_SPACES and unspaced >= SUSPICIOUS > form.share("spaced"):
+    if tokenize in BY_SPACES and form.has_no_spaces:
         warnings["unspaced"] = (
             f"{unspaced:.0%} of the {form.name} have no spaces between words, so BLEU is near 0 however good the "
             f"translation; set {option} to zh for Chinese, ja-mecab for Japanese, flores200 or char for others"
