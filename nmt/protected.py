@@ -12,9 +12,9 @@ It knows lines of text, and nothing of models.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import decimal
 
 import regex
@@ -35,16 +35,21 @@ _OF_NAME = rf"[\w--[{UNSPACED}]]"
 _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
-_NUMBER = r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
-# Of programs: --option, file_name, fileName, FileName, file.name, name(), and 0xFF; not the _emphasis_ of plain text
-_PROGRAM_NAME = (
-    r"(?<![\w%$@./\\-])(?:--[a-z][\w-]*\w|(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*+(?<!_)|__\w+)|[A-Z]?[a-z]+[A-Z]\w*|[a-z]\w+(?:\.[a-z_]\w+)+|0x[0-9a-fA-F]+)"
-    r"(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)"
+_SIGNED = r"(?:(?<![\w+−-])[+−-](?!\d*[A-Za-z_]))?"
+_NUMBER = _SIGNED + r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
+_NAMES = {  # of programs
+    "--option": r"--[a-z][\w-]*\w",
+    "file_name": r"(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*+(?<!_)|__\w+)",  # not the _emphasis_ of plain text
+    "fileName": r"[A-Z]?[a-z]+[A-Z]\w*",  # and FileName
+    "file.name": r"[a-z]\w+(?:\.[a-z_]\w+)+",
+    "0xFF": r"0x[0-9a-fA-F]+",
+}
+_LITERALS = regex.compile(
+    rf"(?<![\w%$@./\\-])(?:{'|'.join(_NAMES.values())})(?:\(\))?(?!\w)|\b[A-Za-z]\w+\(\)|{_NUMBER}"
 )
-_LITERALS, _IN_WORD = regex.compile(f"{_PROGRAM_NAME}|{_NUMBER}"), regex.compile(rf"(?V1)[{_OF_NAME}]")
+_GROUPING = re.compile(r"(?<=\d)[ \u00a0\u202f.,'’٬](?=(?:\d\d,){0,3}\d{3}(?!\d))")  # also of 1,00,000
+_IN_WORD = regex.compile(rf"(?V1)[{_OF_NAME}]")
 _NUMERAL = regex.compile(r" ?\p{nt=Numeric}|[만억조]")  # as of 12万, 12만, and 2½
-LATIN, MINUS = regex.compile(r"\p{Latin}"), regex.compile(r"(?r)(?<!\w)[-+−]")  # as in “von13”, and before -5
-_OF_SEVERAL = re.compile(r"\d[/:–-]|\d\.\d+\.")  # numbers in one, as of a date
 _MAY_BE_LITERAL = re.compile(r"\d|--\w|\w_|[a-z][A-Z]|\w\.[a-z]|\(\)")
 PATTERNS = {
     # of templates, ICU, Python, printf, Qt, shells, and tags of XML
@@ -62,7 +67,7 @@ PATTERNS = {
     r"\b[A-Za-z]:\\[^\s<>\"|]+",
     "symbols": r"[0-9#*]\ufe0f?\u20e3|[\U0001f1e6-\U0001f1ff]{2}|"
     rf"[{_EMOJI}][{_EMOJI}\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff]*",
-    "numbers": rf"(?<![{_OF_NAME}])[+-]?{_NUMBER}[%°]?(?![{_OF_NAME}])",
+    "numbers": rf"(?<![{_OF_NAME}]){_NUMBER}[%°]?(?![{_OF_NAME}])",
 }
 _SIGNS = rf"{{%$<@#/\\\u20e3{_EMOJI}"  # each match has one of these, or is a number
 _DEFINED = r"(?(DEFINE)(?<braces>\{(?:[^{}]|\{[^{}]*+\})*+\}))"  # no deeper, so that it takes time in proportion
@@ -83,7 +88,7 @@ where only most have them; and what single ones become often: 2 becomes 14, as o
 
 
 def literals_of(text: str) -> list[tuple[int, int]]:
-    """Where a text has numbers, without signs, digits in words, and names of programs."""
+    """Where a text has numbers, digits in words, and names of programs."""
     return [match.span() for match in _LITERALS.finditer(text)] if _MAY_BE_LITERAL.search(text) else []
 
 
@@ -94,10 +99,8 @@ def is_number(literal: str) -> bool:
 
 def is_in_word(text: str, start: int, stop: int) -> bool:
     """Whether digits [start, stop) touch letters of a word, as in F5 and 1980s, or are a part of something else."""
-    if not is_number(text[start:stop]):
-        return False
-    touches = _IN_WORD.match(text, start - 1, start) or _IN_WORD.match(text, stop)
-    return touches is not None or is_of_another(text, start, stop)
+    touches = _IN_WORD.match(text, start - 1, start) or _IN_WORD.match(text, stop) or is_of_another(text, start, stop)
+    return bool(touches) and is_number(text[start:stop])
 
 
 def is_of_another(text: str, start: int, stop: int) -> bool:
@@ -119,56 +122,58 @@ def form_of(literal: str) -> str:
 
 def in_form(literal: str, form: str) -> str:
     """A number in a form, if it has as many digits; a name as it is."""
-    if not is_number(literal) or len(_value(form)) != len(_value(literal)):
-        return literal
-    values = (decimal(one) for one in literal if one.isdecimal())
-    return "".join(chr(ord(one) + next(values)) if one.isdecimal() else one for one in form)
+    digits = [decimal(one) for one in reversed(literal) if one.isdecimal()]
+    if is_number(literal) and len(digits) == sum(map(str.isdecimal, form)):
+        return "".join(chr(ord(one) + digits.pop()) if one.isdecimal() else one for one in form)
+    return literal
 
 
-def _value(literal: str) -> str:
-    """What is the same in other forms: digits, or a name."""
-    return "".join(str(decimal(one)) for one in literal if one.isdecimal()) if is_number(literal) else literal
+class Literal(NamedTuple):
+    """A number or a name, read once: what of it is the same however it is written."""
 
+    value: str  # a name, or the numbers in a number, with a period between: 1234.5 of 1,234.5, 05.06.2024 of 05/06/2024
+    parts: tuple[str, ...]  # these numbers as dates in other orders have them, without zeros before
+    stems: tuple[str, ...] = ()  # of what a name may be an inflected form, as McCains of McCain
+    is_of_several: bool = False  # as a date, a time, or a range is
 
-def _parts(literal: str) -> list[str]:
-    """The numbers in a date or a time; a name as it is."""
-    return [_value(part).lstrip("0") for part in re.findall(r"\d+", literal)] if is_number(literal) else [literal]
+    @classmethod
+    def of(cls, text: str) -> "Literal":
+        if not is_number(text):
+            ends = range(1, 4) if text.isalpha() else ()
+            return cls(text, (text,), tuple(text[:-end] for end in ends if text[-end:].islower()))
+        grouped = _GROUPING.sub("", text)
+        numbers = ["".join(str(decimal(one)) for one in number) for number in re.findall(r"\d+", grouped)]
+        is_decimal = len(numbers) < 3 and re.search("[/:–-]", text[1:]) is None
+        return cls(".".join(numbers), tuple(number.lstrip("0") for number in numbers), is_of_several=not is_decimal)
 
-
-def _stems(literal: str) -> list[str]:
-    """Of what a name may be an inflected form, as McCains of McCain."""
-    ends = [len(literal) - count for count in range(1, 4) if literal.isalpha() and literal[-count:].islower()]
-    return [literal[:end] for end in ends]
-
-
-def parted(literals: Iterable[str], others: Sequence[str]) -> set[str]:
-    """The dates, times, and ranges of which several others have parts, as 15 and 2024; one alone may just be wrong."""
-    alone = {_value(other).lstrip("0") for other in others} if len(others) > 1 else set()
-    return {one for one in literals if _OF_SEVERAL.search(one) and not alone.isdisjoint(_parts(one))}
+    def is_parted(self, alone: Container[str]) -> bool:
+        """Whether it is a date, a time, or a range, of which parts stand `alone`."""
+        return self.is_of_several and any(part in alone for part in self.parts)
 
 
 def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, int | None], list[int]]:
     """Which numbers and names of a text its translation has, and what `others` it has.
 
-    Of each, its place in the text: where the translation has one of the same digits, however they are grouped, or None
-    where it has its parts, as of a date in another order, or another form of the name.
+    Of each, its place in the text: where the translation has one of the same value, or None where it has its parts, as
+    of a date in another order, or another form of the name.
     """
+    ours, theirs = ([*map(Literal.of, texts)] for texts in (literals, others))
     same: dict[str, list[int]] = {}
-    for place in reversed(range(len(others))):
-        same.setdefault(_value(others[place]), []).append(place)
+    for place in reversed(range(len(theirs))):
+        same.setdefault(theirs[place].value, []).append(place)
     found: dict[int, int | None] = {
-        place: places.pop() for place, literal in enumerate(literals) if (places := same.get(_value(literal)))
+        place: places.pop() for place, one in enumerate(ours) if (places := same.get(one.value))
     }
     left = {place for places in same.values() for place in places}
-    parts: dict[str, list[int]] = {}
+    having: dict[str, list[int]] = {}
     for place in left:
-        for part in [*_parts(others[place]), *(f"{stem}~" for stem in _stems(others[place]))]:
-            parts.setdefault(part, []).append(place)
-    for place, literal in enumerate(literals):
-        alike = [one for one in (f"{literal}~", *_stems(literal)) if parts.get(one)]
-        needed = Counter(alike[:1] or _parts(literal))
-        if place not in found and all(len(parts.get(part, ())) >= count for part, count in needed.items()):
-            left -= {parts[part].pop() for part in needed.elements()}
+        for key in (*theirs[place].parts, *(f"{stem}~" for stem in theirs[place].stems)):
+            having.setdefault(key, []).append(place)
+    for place, one in enumerate(ours):
+        alike = [key for key in (f"{one.value}~", *one.stems) if having.get(key)]
+        needed = Counter(alike[:1] or one.parts)
+        if place not in found and all(len(having.get(key, ())) >= count for key, count in needed.items()):
+            left -= {having[key].pop() for key in needed.elements()}
             found[place] = None
     return found, sorted(left)
 

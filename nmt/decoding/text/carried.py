@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from nmt.data.words import Span, overlapping, words_of
 from nmt.decoding.text.marks import Mark, Weighted
-from nmt.decoding.text.protect import Seen, Sight, is_shown, with_brackets
-from nmt.protected import LATIN, MINUS, compared, is_number, is_of_another, parted
+from nmt.decoding.text.protect import LATIN, Seen, Sight, is_shown, with_brackets
+from nmt.protected import Literal, compared, is_number, is_of_another
 
 
 class Difference(NamedTuple):
@@ -66,8 +66,9 @@ def differences(
             same, places = compared(here, [literal for _, literal in left])
             missing = [one for place, one in enumerate(missing) if place not in same]
             left = [left[place] for place in places]
-        in_parts = parted((literal for _, literal in missing), [literal for _, literal in left])
-        lost = {span: None if literal in in_parts else shown.get(span) for span, literal in missing}
+        # As 15 and 2024 of a date; one alone may just be wrong
+        alone = {Literal.of(literal).value.lstrip("0") for _, literal in left if len(left) > 1}
+        lost = {span: None if Literal.of(one).is_parted(alone) else shown.get(span) for span, one in missing}
         if any(lost.values()):
             others = sorted([*(span for span, _ in left), *unknown])
             staying = frozenset(span for span in others if overlapping(fixed, span) or is_of_another(text, *span))
@@ -94,9 +95,7 @@ def restored(
         elif not difference.are_literals:
             marks[span] = mark._replace(stop=mark.start, instead=None, tags=(content, ""))
         elif is_certain and puts_back:  # a word of its own, although it may touch signs there
-            sign = MINUS.match(seen.text, 0, mark.start)
-            tags = (f"{sign[0] if sign else ''}{content}", "")
-            marks[span] = mark._replace(start=mark.stop, before=True, after=True, instead=None, tags=tags)
+            marks[span] = mark._replace(start=mark.stop, before=True, after=True, instead=None, tags=(content, ""))
     left = [] if difference.are_literals else sorted({*difference.others} - {*instead.values()})
     return marks, [Mark(0, 0, instead="", replaces=with_brackets(text, *span)) for span in left]
 

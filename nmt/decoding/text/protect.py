@@ -52,7 +52,7 @@ CAPITALS = 5
 _VISIBLE = regex.compile(rf"[^\s{INVISIBLE}]")
 # Without which words are the same: also what stretches them, and accents and vowel signs that are no part of a letter
 _VOID = regex.compile(rf"(?V1)[{INVISIBLE}\u0640[\p{{M}}--\p{{ccc=0}}]]")
-_LATIN = regex.compile(r"\p{Latin}")
+LATIN = regex.compile(r"\p{Latin}")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = dict(zip("([{<«»„“‘\"'", ")]}>»«“”’\"'", strict=True))
@@ -422,7 +422,7 @@ class Sight:
         if character.isascii() or not _VOID.match(character) or character in self._known:
             return False
         if combining(character):
-            return behind in self._known and not _LATIN.match(behind)
+            return behind in self._known and not LATIN.match(behind)
         around = line[place - 1 : place] + line[place + 1 : place + 2]
         return character != "\u200b" or not has_finer(around)
 
