@@ -5,6 +5,7 @@ The long form is `make fuzz`; what it finds it leaves in `cases`, from where it 
 
 import os
 import signal
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,18 +17,23 @@ from tests.fuzz.targets import TARGETS
 from tests.fuzz.worker import OneCase, Worker
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_what_was_found_once_is_no_finding_any_more(name: str) -> None:
-    with Campaign(TARGETS[name]) as campaign:
-        campaign.replay()
+@pytest.fixture(scope="module", params=TARGETS)
+def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
+    """Of each reader one, in whose process both of the next tests run their cases."""
+    with Campaign(TARGETS[request.param]) as campaign:
+        yield campaign
+
+
+def test_what_was_found_once_is_no_finding_any_more(campaign: Campaign) -> None:
+    campaign.replay()
     assert_nothing_found(campaign)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_reader_takes_its_input_or_refuses_it_with_our_own_error_within_bounds_of_time_and_memory(name: str) -> None:
-    with Campaign(TARGETS[name]) as campaign:
-        campaign.generate(first_seed=0, go_on=lambda done: done < TARGETS[name].short)
+def test_a_reader_takes_its_input_or_refuses_it_with_our_own_error_within_bounds_of_time_and_memory(
+    campaign: Campaign,
+) -> None:
+    campaign.generate(first_seed=0, go_on=lambda done: done < campaign.target.short)
     assert_nothing_found(campaign)
 
 

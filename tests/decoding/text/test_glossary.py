@@ -228,13 +228,13 @@ def test_hostile_files(tmp_path: Path, text: str) -> None:
 def test_many_terms(tmp_path: Path) -> None:
     """In proportion: a million take a minute, and a line takes no longer than with a few."""
     path = tmp_path / "terms.tsv"
-    path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(200_000)))
+    path.write_text("".join(f"term {number} of ours\tBegriff {number}\n" for number in range(50_000)))
     began = time.process_time()
     glossary = read_glossary(path, EN_DE)
-    assert time.process_time() - began < 40
+    assert time.process_time() - began < 10
     began = time.process_time()
     for _ in range(1000):
-        assert translations(glossary, "Term 77 of ours, and term 199999 of ours") == ["Begriff 77", "Begriff 199999"]
+        assert translations(glossary, "Term 77 of ours, and term 49999 of ours") == ["Begriff 77", "Begriff 49999"]
     assert time.process_time() - began < 5
 
 
