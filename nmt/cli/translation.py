@@ -24,6 +24,7 @@ from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
 from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
 from nmt.decoding.doubts import Doubts
+from nmt.decoding.text.languages import code_of
 from nmt.decoding.text.protect import is_blank
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document, written
@@ -123,6 +124,10 @@ def _translate_document(request: Request, form: str) -> None:
     if text.strip() and all(map(is_blank, document.lines)):
         warnings.warn(f"{name}: has nothing to translate, read as {form}", InputWarning, stacklevel=2)
     translator = _load(request)
+    said, (source, target) = document.language and document.language.code.search(text), translator.languages
+    if said and source and target and code_of(said[0]) not in map(code_of, (source, target)):
+        what = f"says to be in {said[0]}, and the model translates from {source} to {target}"
+        warnings.warn(f"{name}: {what}", InputWarning, stacklevel=2)
     options = document_options(document, request.options, translator)
     translations = translator.translate(document.lines, options, first=None)
     shown = watched(translations, "texts", total=len(document.lines))

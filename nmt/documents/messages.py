@@ -70,7 +70,7 @@ class Messages:
 
     language = Language(
         regex.compile(
-            r"(?m)(?<=^\"Language: |\"@@locale\"\s*:\s*\"|"
+            r"(?m)(?<=(?:^(?:msgstr )?\"|\\n)Language: |\"@@locale\"\s*:\s*\"|"
             r"<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"'])[\w-]+"
         )
     )

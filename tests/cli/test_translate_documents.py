@@ -19,6 +19,19 @@ FIXTURES = Path(__file__).parent.parent / "documents" / "fixtures"
 HTML = "\ufeff<p>a <b>dog</b>\r\n runs</p>\r\n<!-- two men -->"
 
 
+@pytest.mark.parametrize("header", ['msgstr "Language: {}\\n"', 'msgstr ""\n"X: a\\n"\n"Language: {}\\n"'])
+@pytest.mark.parametrize("language", ["en_US", "fr"])
+def test_messages_in_a_third_language_are_warned_of(
+    model: Path, tmp_path: Path, header: str, language: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("translate", reason="messages need nmt-toolkit[localization]")
+    source = tmp_path / "a.po"
+    source.write_text(f'msgid ""\n{header.format(language)}\n\nmsgid "a dog"\nmsgstr ""\n', encoding="utf-8")
+    assert main(["--model", str(model), "--input", str(source)]) == 0
+    warning = f"nmt-translate: warning: {source}: says to be in fr, and the model translates from en to en\n"
+    assert capsys.readouterr().err == (warning if language == "fr" else "")
+
+
 @pytest.mark.parametrize("name", ["page.html", "subtitles.srt", "subtitles.vtt"])
 def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
     """The same as in Python, from a file or, as the subtitles are here, a packed one, with its byte order mark and line
