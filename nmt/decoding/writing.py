@@ -146,12 +146,15 @@ class Writer:
             )
 
     def _as_title(self, segment: Segment, hypothesis: Hypothesis) -> Hypothesis:
-        """Without a period at its end, where the source is in capitals and ends with none, as titles do."""
-        if not segment.seen.in_capitals or SENTENCE_END.search(segment.seen.text):
+        """Without a period at its end, where the source ends with none, and is in capitals, as titles are, or goes on
+        with a sign that is kept, such as a colon."""
+        seen = segment.seen
+        goes_on = seen.marks and seen.marks[-1].start == len(seen.text) and not re.search(r"\w", seen.marks[-1].tags[0])
+        if not (seen.in_capitals or goes_on) or SENTENCE_END.search(seen.text):
             return hypothesis
         pieces = self.vocabularies.target.pieces(hypothesis.tokens)
         length = len(pieces)
-        while length and pieces[length - 1].strip(WORD_START) in ("", *FULL_STOPS):
+        while length > len(segment.prefix.tokens) and pieces[length - 1].strip(WORD_START) in ("", *FULL_STOPS):
             length -= 1
         totals = [0.0, *hypothesis.totals]
         return hypothesis._replace(
@@ -223,7 +226,8 @@ class Writer:
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
         marks = self._all_marks(draft, links)
-        unbroken = joined_spans([*self.sight.carried_spans(text), *literals_of(text)])
+        hyphenated = (match.span() for match in re.finditer(r"\w+(?:[-‐]\w+)+", text))
+        unbroken = joined_spans([*self.sight.carried_spans(text), *literals_of(text), *hyphenated])
         parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=unbroken)
         if draft.replaces and weights is not None:
             source = words().both[1].part(segment.first, len(segment.source))

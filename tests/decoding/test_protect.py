@@ -469,9 +469,10 @@ def test_capitals(translator: Translator) -> None:
         ("TWO MEN NOW {x}", "ZWEI MÄNNER {x}"),
         ("TWO MEN NOW!", "ZWEI MÄNNER ."),
         ("Two men now", "zwei Männer ."),
+        ("Two men now :", "zwei Männer :"),
     ],
 )
-def test_a_title_in_capitals_gets_no_period(tmp_path: Path, line: str, expected: str) -> None:
+def test_a_title_and_what_goes_on_get_no_period(tmp_path: Path, line: str, expected: str) -> None:
     """From a model that always writes one; weights and scores are of what is left."""
     source, target = ["Two", "men", "now!" if "!" in line else "now"], ["zwei", "Männer", "."]
     save_known_model(path := tmp_path / "model.safetensors", source, target, [(0, 0), (1, 1), (2, 2)])
