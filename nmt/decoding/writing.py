@@ -303,6 +303,8 @@ class Writer:
             seen, puts_back = draft.segment.seen, not draft.replaces  # an unknown word will be the source's
             marks, others = restored(difference, seen, draft.text, self.sight, links, puts_back=puts_back)
             lost, surplus = lost | marks, surplus + others
+        if (forbidden := self.forbidden) is not None:
+            lost = {span: mark for span, mark in lost.items() if not forbidden.found_in(mark.instead or mark.tags[0])}
         placed = (lost.get((mark.start, mark.stop)) if is_shown(mark) else mark for mark in draft.marks)
         return [*_nested([mark for mark in placed if mark is not None]), *surplus]
 

@@ -62,6 +62,7 @@ def translated(
         ("costs 1,234 now", "kostet 1’235 jetzt", {}, "kostet 1,234 jetzt"),
         ("a _very_ nice dog", "ein _sehr_ netter Hund", {}, "ein _sehr_ netter Hund"),
         ("see Covid-19", "siehe Covid", {}, "siehe Covid 19"),
+        ("the QuarkSE-EM reads", "die APU-Angabe liest", {"AaA": "AaA"}, "die APU-Angabe QuarkSE liest"),
         ("12 dollars", "5.75 Dollar", {"00": "~00"}, "12 Dollar"),
         ("12 dollars and 5.75", "5.75 Dollar", {}, "12 5.75 Dollar"),
         ("has 12 million men", "有 1200万 人 口", {}, "有 1200万 人 口"),
@@ -88,6 +89,8 @@ def test_what_the_user_says_stays(tmp_path: Path) -> None:
     glossary = Glossary({"men": "Gruppe 7"})
     assert translated(tmp_path, *words, {}, glossary=glossary) == "von 262 Gruppe 7"
     assert translated(tmp_path, *words, {}, prefix="von 2622") == "von 2622 Männern"
+    assert translated(tmp_path, *words, {}, forbidden=("262",)) == "von 2622 Männern"
+    assert translated(tmp_path, ["262", "men"], ["Männer"], {}, forbidden=("262",)) == "Männer"
 
 
 @pytest.mark.parametrize(
