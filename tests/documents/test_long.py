@@ -34,13 +34,13 @@ REPEATED = [  # format, beginning, what is repeated, end, and what is repeated b
     ),
     *(("markdown", "", unit, "", "") for unit in ("a\n\n", "\\")),
 ]
-TIMES = {"html": 10_000, "markdown": 4_000}
+TIMES = {"html": 5_000, "markdown": 2_000}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "begin", "unit", "end", "behind"), REPEATED)
 def test_time_grows_with_the_length(form: str, begin: str, unit: str, end: str, behind: str) -> None:
-    """A sixteenth of the length takes no more than a quarter of the time."""
+    """Sixteen times the length takes no more than three times as much time as it should."""
 
     def seconds(times: int) -> float:
         text = begin + unit * times + end + behind * times
@@ -48,5 +48,6 @@ def test_time_grows_with_the_length(form: str, begin: str, unit: str, end: str, 
         translated(read_document(text, format=form), in_reverse if form == "html" else in_order)
         return time.process_time() - started
 
-    times = TIMES.get(form, 8_000)
-    assert seconds(times) < 0.5 + 64 * seconds(times // 16)
+    seconds(1)  # imports what reads such a document
+    times = TIMES.get(form, 4_000)
+    assert seconds(times) < 0.15 + 48 * seconds(times // 16)

@@ -29,7 +29,7 @@ from nmt.training.dry_run import resident
 PATIENCE = 300.0  # seconds that a process has
 
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload([__name__, "tests.end_to_end.warm"])
+_FORKING.set_forkserver_preload([__name__, "tests.end_to_end.warm", "tests.fuzz.readers"])  # one forks for both
 
 
 @atexit.register

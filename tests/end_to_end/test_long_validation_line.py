@@ -26,7 +26,7 @@ def test_training_with_a_validation_line_of_2000_words(
         with open(path, "a", encoding="utf-8") as file:
             file.write(" ".join((words * WORDS)[:WORDS]) + "\n")
     data: dict[str, Any] = {**data_section(corpus), "cache_folder": str(tmp_path / "cache")}
-    training = {"max_epochs": 1, "validate_every": "1 epoch", "average_best": 0}
+    training = {"max_epochs": 1, "batch_size": 100, "validate_every": "1 epoch", "average_best": 0}
     config = tiny(
         data=data, training=training, decoding={"max_length_ratio": 0.1}
     )  # twice the length, the default, takes long
