@@ -15,20 +15,21 @@ pytestmark = pytest.mark.slow
 LINES = 150
 
 
-@pytest.fixture
-def arguments(model: Path, tmp_path: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def arguments(model: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What a command needs, but for the output."""
-    source = tmp_path / "source"
-    source.write_text(text(LINES), encoding="utf-8")
-    (terms := tmp_path / "terms").write_text("dog\tball\nboy\tÜ\n", encoding="utf-8")
+    folder = tmp_path_factory.mktemp("text")
+    (source := folder / "source").write_text(text(LINES), encoding="utf-8")
+    (terms := folder / "terms").write_text("dog\tball\nboy\tÜ\n", encoding="utf-8")
     return ["--model", str(model), "--input", str(source), "--n-best", "2", "--glossary", str(terms)]
 
 
-@pytest.fixture
-def whole(arguments: list[str], tmp_path: Path) -> bytes:
-    """The output of one process."""
-    assert main([*arguments, "--output", str(tmp_path / "whole"), "--alignments", str(tmp_path / "whole.align")]) == 0
-    return (tmp_path / "whole").read_bytes()
+@pytest.fixture(scope="module")
+def whole(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the outputs of one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert main([*arguments, "--output", str(folder / "out"), "--alignments", str(folder / "out.align")]) == 0
+    return folder
 
 
 def finished(folder: Path) -> list[Path]:
@@ -43,18 +44,16 @@ def wait_for_a_chunk(folder: Path) -> None:
         time.sleep(0.005)
 
 
-def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_two_processes_write_what_one_writes(arguments: list[str], whole: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     more = ("--alignments", tmp_path / "out.align", "--chunk-lines", 5)
     code, errors = Job(2, "translate", *arguments, "--output", output, *more).finish()
     assert code == 0, errors
-    assert output.read_bytes() == whole
-    assert (tmp_path / "out.align").read_bytes() == (tmp_path / "whole.align").read_bytes()
-    names = {"source", "terms", "whole", "whole.align", "out", "out.align"}
-    assert {path.name for path in tmp_path.iterdir()} == names
+    expected = {path.name: path.read_bytes() for path in whole.iterdir()}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
 
 
-def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     job = Job(2, "translate", *arguments, "--output", output, "--chunk-lines", 1)
     try:
@@ -67,11 +66,11 @@ def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: b
     code, errors = Job(3, "translate", *arguments, "--output", output, "--chunk-lines", 1).finish()
     assert code == 0, errors
     assert errors.count(f"nmt-translate: resuming: {done} of {LINES} chunks are finished") == 1
-    assert output.read_bytes() == whole
+    assert output.read_bytes() == (whole / "out").read_bytes()
     assert not finished(tmp_path)
 
 
-def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_one_killed_ends_the_job(arguments: list[str], whole: Path, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
     output = tmp_path / "out"
     job = Job(2, "translate", *arguments, "--output", output, "--chunk-lines", 1)
@@ -87,17 +86,17 @@ def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: P
     assert main([*arguments, "--output", str(output)]) == 2
     assert len(finished(tmp_path)) == done
     assert main([*arguments, "--output", str(output), "--chunk-lines", "1"]) == 0
-    assert output.read_bytes() == whole
+    assert output.read_bytes() == (whole / "out").read_bytes()
 
 
-def test_a_shard_in_two_processes(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_a_shard_in_two_processes(arguments: list[str], whole: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     for number, processes in ((1, 1), (2, 2)):
         shard = ("--shard", f"{number}/2", "--chunk-lines", 5)
         code, errors = Job(processes, "translate", *arguments, "--output", output, *shard).finish()
         assert code == 0, errors
     assert main(["--merge", "--output", str(output)]) == 0
-    assert output.read_bytes() == whole
+    assert output.read_bytes() == (whole / "out").read_bytes()
 
 
 def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
