@@ -79,7 +79,7 @@ def _located(error: ErrorDetails) -> tuple[KeyPath, Schema, Schema]:
             path, section, schema = (*path, part), schema, node["properties"].get(part, {})
         else:
             break
-    if error["type"].startswith("union_tag"):
+    if error["type"].startswith("union_tag") and isinstance(error["input"], dict):
         return (*path, "name"), schema, {"enum": [*variants(schema)]}
     return path, section, schema
 

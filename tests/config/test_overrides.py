@@ -40,6 +40,14 @@ def test_a_section_without_a_name_is_of_the_default_one(load: Load) -> None:
     assert load(sgd, "training.optimizer.learning_rate=0.5").training.optimizer.name == "sgd"
 
 
+def test_a_name_in_place_of_a_section_is_told_how_to_write_it(messages: Messages) -> None:
+    (message,) = messages("seed: 1", "training.optimizer=adam")
+    assert message.endswith(
+        "given 'adam'; allowed: a section whose name is one of adadelta, adam, adamw, sgd; "
+        "write optimizer: {name: adam}"
+    )
+
+
 def test_an_empty_value_is_null(load: Load) -> None:
     assert load("training: {max_epochs: 3, max_updates: 5}", "training.max_epochs=").training.max_epochs is None
 
