@@ -6,13 +6,15 @@ of a folder has the checksum of its files, so that what is damaged is not used. 
 
 import os
 import platform
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.metadata import distributions
+from inspect import isfunction
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import nmt
@@ -33,9 +35,11 @@ class Graphs(NamedTuple):
     step: bytes
 
 
-def graph_key(model: ModelFile, precision: str) -> str:
+def graph_key(model: ModelFile, precision: str) -> str | None:
     """What tells the graphs of a model from others: what its file says, the weights by their checksum, and the programs
-    that make the graphs."""
+    that make the graphs. None where these are not only the package's, as with a score from a notebook."""
+    if not all(part.__module__.startswith("nmt.") for part in _parts_of_models()):
+        return None
     small = model._replace(weights={}, source_subwords=b"", target_subwords=b"")
     names = ("onnx", "onnxruntime", "torch")  # the second alone is enough for exports
     makers = [f"{name} {one.version}" for name in names for one in distributions(name=name)]
@@ -46,6 +50,18 @@ def graph_key(model: ModelFile, precision: str) -> str:
         for file in sorted(package.glob(pattern)):
             digest.update(file.read_bytes())
     return f"{digest.hexdigest()}-{precision}"
+
+
+def _parts_of_models() -> Iterator[Any]:
+    """The classes that compute models in this process, and their methods."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("nmt.models.")]:
+        values = vars(module).values()
+        registered = [member for family in values if isinstance(family, dict) for member in family.values()]
+        defined = [value for value in values if getattr(value, "__module__", None) == module.__name__]
+        for kind in (*registered, *defined):
+            if isinstance(kind, type) and hasattr(kind, "forward"):
+                yield kind
+                yield from filter(isfunction, vars(kind).values())
 
 
 def kept_graphs(key: str) -> Path | None:

@@ -24,14 +24,14 @@ from nmt.decoding.int8 import in_int8
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import CannotExportError, Engine, GraphsOfModel, RuntimeScorer
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.hypotheses import Array, Hypothesis
 from nmt.decoding.shortlist import Shortlist, save_shortlist, train_shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import sharing
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.memory import Past
-from nmt.models.scores import DotScore
+from nmt.models.scores import SCORES, AdditiveScore, DotScore
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
 from tests.random_model import SENTENCES, save_random_model, text
@@ -317,6 +317,39 @@ def test_graphs_for_shortlists_and_those_for_all_words_stay_beside_each_other(
             hypotheses(runtime_of(model, key="one"), {"beam_size": 2}, shortlist=shortlist)
     assert len(exported) == 2
     assert len(list(cache.iterdir())) == 2
+
+
+@pytest.mark.parametrize("change", ["method", "score"])
+def test_graphs_of_what_a_program_has_changed_are_neither_kept_nor_found(
+    change: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next version, or another program, would find them: the key knows only the package's files."""
+    monkeypatch.setattr(translator, "WORTH_EXPORTING", 1)
+    path = save_random_model(tmp_path / "model.safetensors")
+
+    def weights(loaded: Translator) -> Array:
+        [[best]] = loaded.translate(SENTENCES[:1], alignments=True)
+        assert best.soft_alignment is not None
+        return best.soft_alignment.weights
+
+    before = weights(Translator.load(path))
+    kept = list(cache.iterdir())
+
+    class Even(AdditiveScore):
+        def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+            return torch.zeros_like(query[:, :, :1]) + torch.zeros_like(keys[:, :, 0]).unsqueeze(1)
+
+    if change == "method":
+        monkeypatch.setattr(AdditiveScore, "forward", Even.forward)
+    else:
+        monkeypatch.setitem(SCORES, "additive", Even)
+    loaded = Translator.load(path)
+    assert isinstance(loaded.scorer, RuntimeScorer)
+    now = weights(loaded)
+    assert before.shape != now.shape or np.abs(before - now).max() > 1e-3
+    loaded.models  # noqa: B018  # PyTorch computes from here on
+    np.testing.assert_allclose(now, weights(loaded), atol=1e-5)
+    assert list(cache.iterdir()) == kept
 
 
 def test_a_translator_of_files_computes_as_it_can(
