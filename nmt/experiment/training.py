@@ -36,7 +36,7 @@ from nmt.training.dry_run import describe, parameters
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.records import Records
 from nmt.training.run_folder import RunFolder, has_state
-from nmt.training.starting_weights import Origin, Pretrained, read_pretrained, starting_model, vocabulary_report
+from nmt.training.starting_weights import Origin, read_pretrained, starting_model, vocabulary_report
 from nmt.training.states import SavedStates, State, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
@@ -79,13 +79,11 @@ def run(request: Request) -> Trained:
 
 def dry_run(request: Request, log: Log) -> Iterator[str]:
     """What the training would be, line by line; warnings go to `log`. Raises UserError like `train`."""
-    config = request.config
     with _explained(request.output):
         _warn(log, doubts_of_start(request))
         prepared = _prepare(request, log)
         _report_vocabulary(request, prepared, log)
-        pretrained = _read_pretrained(config, prepared, log)
-        model = _model(request, prepared, pretrained)
+        model = _model(request, prepared, log)
         folder = RunFolder.follow(request.output)  # in which nothing is written
         yield from describe(prepared, _trainer(request, folder, lambda _: None, ALONE, prepared, model, None))
 
@@ -145,8 +143,7 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
     log(f"training with {chosen_computing(request.config.training, request.device)}")
     state = None if folder.replaces else saved_state(folder, processes, log)  # first: it may be damaged
     prepared = _prepare(request, log)
-    pretrained = _read_pretrained(request.config, prepared, log) if is_new else []
-    model = _model(request, prepared, pretrained)  # which may not fit into the memory
+    model = _model(request, prepared, log, is_new=is_new)  # which may not fit into the memory
     if processes.is_first:
         if (replaced := folder.overwrite()) is not None:
             log(replaced)
@@ -241,13 +238,6 @@ def _prepare(request: Request, log: Log) -> Prepared:
     return prepared
 
 
-def _read_pretrained(config: Config, prepared: Prepared, log: Log) -> list[Pretrained]:
-    pretrained = read_pretrained(config.model, prepared.vocabularies)
-    for table in pretrained:
-        log(table.report)
-    return pretrained
-
-
 def _warn(log: Log, warnings: Sequence[str]) -> None:
     for warning in warnings:
         log(f"warning: {warning}")
@@ -259,7 +249,11 @@ def _fingerprint(prepared: Prepared) -> str:
     return " ".join(corpus.folder.name for corpus in corpora)
 
 
-def _model(request: Request, prepared: Prepared, pretrained: Sequence[Pretrained]) -> Seq2Seq:
+def _model(request: Request, prepared: Prepared, log: Log, *, is_new: bool = True) -> Seq2Seq:
+    """The model on its device; a new one has the pretrained embeddings, which are read for no other."""
+    pretrained = read_pretrained(request.config.model, prepared.vocabularies) if is_new else []
+    for table in pretrained:
+        log(table.report)
     model = starting_model(request.config, prepared.vocabularies, request.origin, pretrained)
     return model.to(request.device).train()
 

@@ -310,8 +310,8 @@ class Sight:
 
     def literals(self, text: str) -> list[Span]:
         """Where a line, or a translation, has numbers and names, but for those in what the sets match."""
-        found = literals_of(text) if self.protection is not None else []
-        matches = [match.span() for match in self.protection.sets.matches(text)] if found and self.protection else []
+        found = literals_of(text)
+        matches = [match.span() for match in self._matches(text)] if found else []
         return [span for span in found if not overlapping(matches, span)]
 
     def literal(self, literal: str) -> tuple[str, bool]:
@@ -321,13 +321,11 @@ class Sight:
 
     def carried_spans(self, text: str) -> list[Span]:
         """Where a line, or a translation, has what is carried over."""
-        if self.protection is None or not self.carried:
-            return []
-        return [
-            match.span()
-            for match in self.protection.sets.matches(text)
-            if match[0] in self.carried and match.lastgroup != "numbers"
-        ]
+        matches = self._matches(text) if self.carried else ()
+        return [match.span() for match in matches if match[0] in self.carried and match.lastgroup != "numbers"]
+
+    def _matches(self, text: str) -> "Iterable[regex.Match[str]]":
+        return self.protection.sets.matches(text) if self.protection is not None else ()
 
     def has_words(self, line: str, start: int, stop: int, found: Found) -> bool:
         """Whether there is something to translate in the characters [start, stop) of a line."""
