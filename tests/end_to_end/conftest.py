@@ -20,17 +20,22 @@ TIMES = {"seconds", "target_tokens_per_second", "recorded"}  # the last is a che
 STATES = STATE, PREVIOUS_STATE = "state.safetensors", "state.1.safetensors"
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """600 training, 40 validation and 30 test pairs of the synthetic corpus, of at most 5 words, which train fast."""
-    folder = make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), train=6000, valid=500, test=500)
+def make_short_corpus(folder: Path, *, longest: int) -> Path:
+    """600 training, 40 validation and 30 test pairs of the synthetic corpus, of at most so many words."""
+    make_synthetic_corpus(folder, train=6000, valid=500, test=500)
     for name, count in (("train", 600), ("valid", 40), ("test", 30)):
         names = [f"{name}.{kind}" for kind in ("en", "de", "align")]
         rows = zip(*((folder / one).read_text(encoding="utf-8").splitlines() for one in names), strict=True)
-        short = [row for row in rows if max(len(side.split()) for side in row[:2]) <= 5][:count]
+        short = [row for row in rows if max(len(side.split()) for side in row[:2]) <= longest][:count]
         assert len(short) == count
         write_texts(folder, dict(zip(names, zip(*short, strict=True), strict=True)))
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of at most 5 words, which train fast."""
+    return make_short_corpus(tmp_path_factory.mktemp("corpus"), longest=5)
 
 
 def settings(corpus: Path) -> dict[str, Any]:

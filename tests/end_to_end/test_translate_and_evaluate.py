@@ -10,7 +10,7 @@ import yaml
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from tests.end_to_end import forked
-from tests.end_to_end.conftest import settings
+from tests.end_to_end.conftest import make_short_corpus, settings
 from tests.end_to_end.forked import run
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,12 @@ def succeeds(command: str, *arguments: object, text: bytes = b"") -> bytes:
     ended = run(command, *arguments, text=text)
     assert ended.code == 0, ended.errors
     return ended.output
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Longer sentences than others train on: a model of those with 5 words ends no long line with a period."""
+    return make_short_corpus(tmp_path_factory.mktemp("corpus"), longest=7)
 
 
 @pytest.fixture(scope="session")
