@@ -179,21 +179,6 @@ def test_two_processes_minimize_what_one_does(
         assert both == pytest.approx(alone, rel=bound)
 
 
-def test_each_process_draws_masks_of_its_own(corpus: Path, tmp_path: Path) -> None:
-    """So with dropout even the first update is another one than that of one process, from the same weights."""
-    short = {"max_updates": 1, "validate_every": 1, "save_every": None}
-    config = configuration(corpus, tmp_path, dropout=0.5, **short)
-    large = ("--set", "model.initialization.range=0.3")  # with 0.1, masks change little
-    first = []
-    for processes in (1, 2):
-        code, errors = start(processes, config, tmp_path / str(processes), *large).finish()
-        assert code == 0, errors
-        first += losses(tmp_path / str(processes), "train")
-    alone, both = first
-    assert both == pytest.approx(alone, rel=0.1)
-    assert both != pytest.approx(alone, rel=1e-4)
-
-
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
     """Resumed by two processes, and from the same state by one: the losses stay those of one process.
 

@@ -262,6 +262,7 @@ def test_a_new_process_draws_what_no_other_does(folder: RunFolder) -> None:
     write_two(folder)
     resumed(folder, OneOfTwo(1))
     assert torch.equal(torch.rand(3), seeded(1, 4))
+    assert len({tuple(seeded(rank, update).tolist()) for rank in (1, 2) for update in (0, 4)}) == 4
 
 
 def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
