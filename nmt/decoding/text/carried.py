@@ -105,17 +105,14 @@ def _exchanged(difference: Difference, line: str, text: str, links: Sequence[Wei
     lost, others = sorted(difference.lost), difference.others
     if not (lost and others):
         return {}
-    sources, targets = words_of(line), words_of(text)
-    ours: dict[int, list[Span]] = {}
-    theirs: dict[int, list[Span]] = {}
-    for spans, words, by_word in ((lost, sources, ours), (others, targets, theirs)):
-        for span in spans:
-            for word in overlapping(words, span):
-                by_word.setdefault(word, []).append(span)
+    ours, theirs = (
+        [[spans[place] for place in overlapping(spans, word)] for word in words_of(of)]
+        for spans, of in ((lost, line), (others, text))
+    )
     weights: dict[tuple[Span, Span], float] = {}
     for source, target, weight in links:
-        for span in ours.get(source, ()):
-            for other in theirs.get(target, ()):
+        for span in ours[source]:
+            for other in theirs[target]:
                 weights[span, other] = weights.get((span, other), 0.0) + weight
     exchanged: dict[Span, Span] = {}
     taken: set[Span] = set()
