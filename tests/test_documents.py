@@ -203,6 +203,20 @@ def test_the_program_that_runs_an_export(
     assert capsys.readouterr().out.startswith(best.text)  # which has to end where the program writes another token
 
 
+def test_the_loop_that_trains(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of docs/training.md, whose model translates."""
+    monkeypatch.chdir(tmp_path)
+    text = stock / "data" / "synthetic"
+    train, valid = (f"{{source: {text / part}.en, target: {text / part}.de}}" for part in ("train", "valid"))
+    small = "subwords: {size: 99}\nmodel: {embedding_size: 5, encoder: {hidden_size: 3}, decoder: {hidden_size: 7}}\n"
+    languages = "source_language: en, target_language: de"
+    Path("my.yaml").write_text(f"name: a\ndata: {{{languages}, train: {train}, valid: {valid}}}\n{small}")
+    listed = blocks((ROOT / "docs" / "training.md").read_text(encoding="utf-8"))
+    (program,) = (block.text for block in listed if block.language == "python" and "build_model" in block.text)
+    exec(program, {})
+    assert len([*Translator.load("mine.safetensors").translate(SENTENCES)]) == len(SENTENCES)
+
+
 def test_contributors_are_shown_names_that_exist() -> None:
     """In CONTRIBUTING.md's table, what has a capital or _ is defined."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -54,14 +54,12 @@ def graph_key(model: ModelFile, precision: str) -> str | None:
 
 def _parts_of_models() -> Iterator[Any]:
     """The classes that compute models in this process, and their methods."""
-    for module in [module for name, module in sys.modules.items() if name.startswith("nmt.models.")]:
-        values = vars(module).values()
-        registered = [member for family in values if isinstance(family, dict) for member in family.values()]
-        defined = [value for value in values if getattr(value, "__module__", None) == module.__name__]
-        for kind in (*registered, *defined):
-            if isinstance(kind, type) and hasattr(kind, "forward"):
-                yield kind
-                yield from filter(isfunction, vars(kind).values())
+    loaded = [vars(module) for name, module in [*sys.modules.items()] if name.startswith("nmt.models.")]
+    values = [value for names in loaded for value in names.values()]
+    registered = [member for family in values if isinstance(family, dict) for member in family.values()]
+    for kind in (*values, *registered):
+        if isinstance(kind, type) and hasattr(kind, "parameters"):
+            yield from (kind, *filter(isfunction, vars(kind).values()))
 
 
 def kept_graphs(key: str) -> Path | None:

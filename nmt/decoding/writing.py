@@ -52,16 +52,22 @@ UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not writ
 
 
 class Translation(NamedTuple):
-    """One translation of a line."""
+    """One translation of a line.
 
-    text: str  # detokenized, on one line
-    score: float  # log-probability / length penalty + coverage penalty; 0.0 for a blank line
-    tokens: list[str]  # the pieces of the translation
-    alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
-    soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
-    ids: Sequence[int] = ()  # of the pieces
-    finer_alignment: SoftAlignment | None = None  # the same of finer words; None without a script without spaces
-    word_scores: WordScores | None = None  # None where they were not asked for
+    `text`: on one line; `score`: log-probability / length penalty + coverage penalty, by default nats per token, and 0
+    for a blank line; `tokens`: the pieces, and `ids` theirs; `alignment`: (source word, target word), from 0, and
+    `soft_alignment`: how much each target word attends to each source word; `finer_alignment`: the same of finer words,
+    if there is a script without spaces; `word_scores`: of each word. None where they were not asked for.
+    """
+
+    text: str
+    score: float
+    tokens: list[str]
+    alignment: list[Link] | None = None
+    soft_alignment: SoftAlignment | None = None
+    ids: Sequence[int] = ()
+    finer_alignment: SoftAlignment | None = None
+    word_scores: WordScores | None = None
 
 
 class Written(NamedTuple):
