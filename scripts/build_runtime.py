@@ -7,8 +7,8 @@ It has the files and commands of nmt-toolkit, and of its requirements only those
 another says so (`nmt.errors.needing_toolkit`).
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,9 @@ def configuration() -> dict[str, Any]:
 
 
 def main() -> None:
-    folder = sys.argv[1] if len(sys.argv) > 1 else "dist"
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", nargs="?", default="dist", metavar="FOLDER", help="by default dist")
+    folder = parser.parse_args().folder
     builder = WheelBuilder(str(ROOT), config=configuration())
     print(next(builder.build(directory=folder, versions=["standard"])))
 
