@@ -34,6 +34,7 @@ _LETTER = regex.compile(r"\p{L}")
 _OF_NAME = rf"[\w--[{UNSPACED}]]"
 _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
+HYPHENATED = regex.compile(rf"(?V1)(?<!{_OF_NAME}){_OF_NAME}++(?:[-‐]{_OF_NAME}++)+")
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
 _SIGNED = r"(?:(?<![\w+−-])[+−-](?!\d*[A-Za-z_]))?"
 _NUMBER = _SIGNED + r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"

@@ -101,6 +101,12 @@ def test_numbers_and_names_of_programs(text: str, literals: list[str]) -> None:
     assert [text[slice(*span)] for span in literals_of(text)] == literals
 
 
+def test_hyphenated_words() -> None:
+    text = "the APU-Angabe of A-4-B 他乘坐G-1去 字-字-字"
+    assert [match[0] for match in protected.HYPHENATED.finditer(text)] == ["APU-Angabe", "A-4-B", "G-1"]
+    assert not protected.HYPHENATED.search("a" * 200_000)  # in time in proportion to their number
+
+
 def test_a_number_in_another_form() -> None:
     for number, form, expected in (("1,299.00", "0.000,00", "1.299,00"), ("12", "٠٠", "١٢"), ("٤٫٥", "0.0", "4.5")):
         assert in_form(number, form) == expected

@@ -45,7 +45,7 @@ from nmt.decoding.text.segments import SENTENCE_END, Segment
 from nmt.decoding.text.sentences import FULL_STOPS, LINE_END, joined_sentences
 from nmt.decoding.text.unknown_words import replacements
 from nmt.pharaoh import Link
-from nmt.protected import literals_of
+from nmt.protected import HYPHENATED, literals_of
 from nmt.symbols import UNKNOWN
 
 UNSEEN = "\ufffc"  # stands for what the model has not seen, and so has not written
@@ -232,7 +232,7 @@ class Writer:
             attention = soft_alignment(weights, of_seen, of_text, end_links=self.options.end_links)
             links = weighted_links(attention, seen.text, text)
         marks = self._all_marks(draft, links)
-        hyphenated = (match.span() for match in re.finditer(r"\w+(?:[-‐]\w+)+", text))
+        hyphenated = (match.span() for match in HYPHENATED.finditer(text))
         unbroken = joined_spans([*self.sight.carried_spans(text), *literals_of(text), *hyphenated])
         parts = pieces(seen.text, marks, text, links, fixed=draft.required, whole=unbroken)
         if draft.replaces and weights is not None:
