@@ -36,7 +36,8 @@ _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 HYPHENATED = regex.compile(rf"(?V1)(?<!{_OF_NAME}){_OF_NAME}++(?:[-‐]{_OF_NAME}++)+")
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
-_SIGNED = r"(?:(?<![\w+−-])[+−-](?!\d*[A-Za-z_]))?"
+SIGNS = "+−–-"  # of numbers
+_SIGNED = rf"(?:(?<![\w\p{{Sc}}%°.)\]{SIGNS}])[{SIGNS}](?!\d*[A-Za-z_]))?"  # not as in 10%-20%
 _NUMBER = _SIGNED + r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
 _NAMES = {  # of programs
     "--option": r"--[a-z][\w-]*\w",

@@ -93,6 +93,8 @@ def test_what_single_numbers_become_is_learned() -> None:
         ("a _very_ good _old book_ has _file_name", ["_file_name"]),
         ("13 667,50, 1’000, ١٬٢٣٤٫٥ and 10–12", ["13 667,50", "1’000", "١٬٢٣٤٫٥", "10–12"]),
         ("$file_name 1,000 and F5", ["1,000", "5"]),
+        ("-5, x=−3, (+49) and –7 °C", ["-5", "−3", "+49", "–7"]),
+        ("A-5, 10%-20%, 17.-18., 5€-10€, f(x)-0.5, -5kg", ["5", "10", "20", "17", "18", "5", "10", "0.5", "5"]),
         ("a" * 200_000 + " _", []),  # in time in proportion to their number
         ("a_" * 50_000, []),
     ],

@@ -28,6 +28,7 @@ from nmt.protected import (
     BEGINNING,
     PATTERNS,
     SIGN,
+    SIGNS,
     TAG,
     WITHOUT_LETTERS,
     Sets,
@@ -271,7 +272,7 @@ class Sight:
         self.carried = {text for text, is_carried in self.forms.items() if is_carried is True}
         self._every = {*subwords.symbols, *(learned or {})}
         self.learned = self._every - self.carried
-        self.keeps_unknown = keeps_unknown
+        self.keeps_unknown = keeps_unknown and not subwords.of_words
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
 
@@ -280,6 +281,11 @@ class Sight:
         """The characters of the vocabulary; of the non-joiner, with which Persian parts words, most make a space."""
         known = "".join(self.subwords.pieces(range(self.subwords.size)))
         return frozenset(known if UNKNOWN in self.subwords.encode("\u200c") else f"{known}\u200c")
+
+    @cached_property
+    def _kept_signs(self) -> frozenset[str]:
+        """Those that the vocabulary lacks, so that the model is shown the digits of such a number."""
+        return frozenset(sign for sign in SIGNS if self.keeps_unknown and UNKNOWN in self.subwords.encode(sign))
 
     def found(self, line: str) -> list[Mark]:
         """What is kept of a line, and the terms in it, in order and not overlapping.
@@ -297,7 +303,8 @@ class Sight:
         terms = [term for term in terms if not _is_part(spans, term.place)]
         taken = sorted([*spans, *(term.place for term in terms)])
         shown = [span for span in shown if not overlapping(taken, span)]
-        words = [span for span in self.literals(line) if not (is_in_word(line, *span) or overlapping(taken, span))]
+        words = [(start + (line[start] in self._kept_signs), stop) for start, stop in self.literals(line)]
+        words = [span for span in words if not (is_in_word(line, *span) or overlapping(taken, span))]
         shown += [span for span in words if self.forms.get(form_of(line[slice(*span)])) is not False]
         terms += [mark._replace(instead=mark.tags[0]) for mark in (_kept(line, *span) for span in shown)]
         return with_kept(sorted(terms, key=lambda term: term.place), spans, line)

@@ -52,6 +52,8 @@ def translated(
         ("at -3 now", "bei jetzt", {}, "bei -3 jetzt"),
         ("at -3 now", "bei 4 jetzt", {}, "bei -3 jetzt"),
         ("at -3 now", "bei −4 jetzt", {"-0": "−0"}, "bei −3 jetzt"),
+        ("at -3 now", "bei –4 jetzt", {}, "bei -3 jetzt"),
+        ("10%-20% less", "10%-30% weniger", {}, "10%-20% weniger"),
         ("costs 6.5 now", "kostet 65 jetzt", {}, "kostet 6.5 jetzt"),
         ("costs $12 .", "kostet $ .", {}, "kostet $ 12 ."),
         ("10–12 men", "Männer", {}, "10–12 Männer"),
@@ -117,6 +119,11 @@ def test_an_unknown_word_may_stand_for_a_number(tmp_path: Path) -> None:
     assert [(mark.instead, mark.replaces) for mark in marks.values()] == [("262", (4, 5))]
     [nothing] = differences(seen, "von ⁇ Männern", sight, fixed=[], unknown=[])
     assert restored(nothing, seen, "von ⁇ Männern", sight, links, puts_back=False) == ({}, [])
+
+
+def test_a_number_whose_sign_the_vocabulary_lacks(tmp_path: Path) -> None:
+    save_known_model(tmp_path / "model", ["a", "12"], ["b", "34"], [(0, 0), (1, 1), (2, 2)], split=True)
+    assert Translator.load(tmp_path / "model").translate_text("a +12") == "b +12"
 
 
 def test_a_line_of_a_name_alone_is_translated(tmp_path: Path) -> None:
