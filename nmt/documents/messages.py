@@ -70,8 +70,9 @@ class Messages:
 
     language = Language(
         regex.compile(
-            r"(?m)(?<=(?:^(?:msgstr )?\"|\\n)Language: |\"@@locale\"\s*:\s*\"|"
-            r"<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"'])[\w-]+"
+            # In PO, of the header alone; its lines are read once
+            r"(?m)(?:^msgid \"\"\s*\nmsgstr (?:\"(?!(?:.*\\n)?Language: ).*+\n)*+\"(?>(?:.*\\n)?Language: )\K|"
+            r"(?<=\"@@locale\"\s*:\s*\"|<(?:TS|file|xliff)\b[^<>]*\s(?:target-)?(?:language|trgLang)\s*=\s*[\"']))[\w-]+"
         )
     )
 

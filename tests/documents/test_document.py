@@ -147,6 +147,17 @@ def test_a_document_and_the_server(translator: Translator, form: str, text: str,
     assert served(translator, text, form) == written
 
 
+def test_a_message_that_is_like_a_header_stays(translator: Translator) -> None:
+    header, one, other = (
+        'msgstr "Language: {}\\n"\n',
+        'msgid "A\\nLanguage: en"',
+        'msgid ""\n"A\\n"\n"Language: en\\n"\n',
+    )
+    text = f'msgid ""\n{header.format("en")}\n{one}\nmsgstr ""\n\n{other}msgstr ""\n'
+    written = translate_document(translator, text, format="po")
+    assert all(part in written for part in (header.format("de"), one, other))
+
+
 @pytest.mark.parametrize(
     ("languages", "tag", "expected"),
     [
