@@ -1,12 +1,14 @@
 """What strikes a training from within, in the process that is forked for it: for `before` of forked.Forked."""
 
 import os
+import signal
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from nmt.experiment import validation
+from nmt.training import trainer
 from tests.torture.operations import Operation, Operations
 
 DIED = 137  # as by kill -9
@@ -40,3 +42,16 @@ def wait_in_validation(number: int, telling: Connection) -> None:
         return original(*arguments)
 
     validation.corpus_loss = waiting
+
+
+def signal_in_update(number: int, sent: signal.Signals) -> None:
+    """Within the `number`-th update of this process, get that signal."""
+    original, calls = trainer.update, []
+
+    def struck(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == number:
+            os.kill(os.getpid(), sent)
+        return original(*arguments, **options)
+
+    trainer.update = struck

@@ -18,6 +18,7 @@ from nmt.errors import UserError
 from nmt.training.states import read_state
 from tests.end_to_end.conftest import STATES, assert_same, finish, settings
 from tests.end_to_end.forked import Forked, arguments
+from tests.end_to_end.interrupted import signal_in_update
 
 Command = Callable[..., list[str]]
 KILLS = 4  # after the first save
@@ -92,23 +93,20 @@ def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path) -> N
 
 
 def test_signals_save_before_they_leave(whole: tuple[Path, Path], tmp_path: Path) -> None:
-    """Each strikes the run that goes on from what the one before has saved."""
+    """Each strikes the run that goes on from what the one before has saved, within an update that is saved for it."""
     config, reference = whole
     output, saved = tmp_path / "run", 0
-    codes = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
+    strikes = [(signal.SIGTERM, 143, 4), (signal.SIGINT, 130, 20), (signal.SIGHUP, 129, 35)]
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # these tests run under nohup
-        del codes[signal.SIGHUP]
-    for number, expected in codes.items():
-        process = start(config, output, "--resume")
-        wait_until(partial(has_saved, output, saved + 1), process)
-        time.sleep(0.05)  # mostly, the next state is not saved yet
-        process.send_signal(number)
-        code, errors = process.finish()
+        del strikes[2]
+    for number, expected, update in strikes:
+        before = partial(signal_in_update, update - saved, number)
+        code, errors = Forked("train", *arguments(config, output), "--resume", before=before).finish()
         assert code == expected, errors
         assert "the state is saved, continue with --resume" in errors
         assert (f"resuming after update {saved}" in errors) == (saved > 0)
-        before, saved = saved, saved_update(output)
-        assert before < saved < 45
+        saved = saved_update(output)
+        assert saved == update
     code, errors = start(config, output, "--resume").finish()
     assert code == 0, errors
     assert f"resuming after update {saved}" in errors
