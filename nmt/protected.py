@@ -133,7 +133,7 @@ def in_form(literal: str, form: str) -> str:
 class Literal(NamedTuple):
     """A number or a name, read once: what of it is the same however it is written."""
 
-    value: str  # a name, or the numbers in a number, with a period between: 1234.5 of 1,234.5, 05.06.2024 of 05/06/2024
+    value: str  # a name, or the numbers in a number, joined by periods: 1234.5 of -1,234.5, 05.06.2024 of 05/06/2024
     parts: tuple[str, ...]  # these numbers as dates in other orders have them, without zeros before
     stems: tuple[str, ...] = ()  # of what a name may be an inflected form, as McCains of McCain
     is_of_several: bool = False  # as a date, a time, or a range is

@@ -486,6 +486,8 @@ def test_a_title_and_what_goes_on_get_no_period(tmp_path: Path, line: str, expec
     assert best.alignment is not None
     assert best.alignment[:2] == [(0, 0), (1, 1)]
     assert max(place for _, place in best.alignment) < len(expected.split())
+    [[best]] = Translator.load(path).translate([line], prefixes=["zwei Männer ."])
+    assert best.text.lower().startswith("zwei männer .")
 
 
 def test_one_switch_turns_it_off(translator: Translator) -> None:

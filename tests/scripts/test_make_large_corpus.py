@@ -12,7 +12,8 @@ import pytest
 from scripts import make_large_corpus as large
 from tests.conftest import ROOT, write_texts
 
-FEW = "from scripts import make_large_corpus as large; large.SENTENCES = 50; large.main()"
+SCRIPTS = str(ROOT / "scripts")  # the first folder of its path when it is run as a file
+FEW = f"import sys; sys.path[0] = {SCRIPTS!r}; import make_large_corpus as it; it.SENTENCES = 50; it.main()"
 CAPTIONS = {"en": ["A dog runs.", "Two men, old.", "A hat"], "de": ["Ein Hund rennt.", "Zwei Männer, alt.", "Ein Hut"]}
 FILES = ["train.de", "train.en", "valid.de", "valid.en"]
 
@@ -73,7 +74,7 @@ def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: 
     for hash_seed in ("1", "2"):
         options = ["--pairs", "60", "--valid", "5", "--captions", captions, "--output", tmp_path / hash_seed]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        subprocess.run([sys.executable, "-c", FEW, *options], check=True, env=environment, cwd=ROOT)
+        subprocess.run([sys.executable, "-c", FEW, *options], check=True, env=environment, cwd=tmp_path)
         content = b"".join((tmp_path / hash_seed / file).read_bytes() for file in FILES)
         digests.append(hashlib.sha256(content).hexdigest())
     assert digests[0] == digests[1]
