@@ -124,8 +124,9 @@ def _translate_document(request: Request, form: str) -> None:
     if text.strip() and all(map(is_blank, document.lines)):
         warnings.warn(f"{name}: has nothing to translate, read as {form}", InputWarning, stacklevel=2)
     translator = _load(request)
-    said, (source, target) = document.language and document.language.code.search(text), translator.languages
-    if said and source and target and code_of(said[0]) not in map(code_of, (source, target)):
+    said = document.language and document.language.code.search(text)
+    source, target = translator.languages
+    if said and source and target and code_of(said[0]) not in (code_of(source), code_of(target)):
         what = f"says to be in {said[0]}, and the model translates from {source} to {target}"
         warnings.warn(f"{name}: {what}", InputWarning, stacklevel=2)
     options = document_options(document, request.options, translator)

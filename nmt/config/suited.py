@@ -18,6 +18,7 @@ TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_
         "model.encoder.word_dropout": 0.2,
         "model.decoder.dropout": 0.5,
         "model.decoder.word_dropout": 0.2,
+        "training.optimizer": {"name": "adam", "learning_rate": 0.002},
         "training.batch_size": 1000,
         "training.batch_by": "tokens",
         "training.label_smoothing": 0.2,
@@ -40,6 +41,7 @@ OF_WORDS: dict[str, Any] = {  # where lines are words or their characters, which
     "model.decoder.hidden_size": 128,
     "model.decoder.output_size": 128,
     "model.decoder.word_dropout": 0.0,
+    "training.optimizer": {"name": "adam", "learning_rate": 0.001},
     "training.batch_size": 40,
     "training.batch_by": "sentences",
     "training.label_smoothing": 0.1,
@@ -64,10 +66,10 @@ def suited_settings(pairs: int, *, units: Literal["sentences", "words", "charact
 
     Below 10,000 pairs they follow Sennrich & Zhang (2019, arXiv:1905.11901, table 2), who have 100,000 words of TED
     talks: few pieces, small batches, much dropout, of whole pieces as well, and label smoothing; dropout of
-    recurrent weights was measured on 2,000 captions, and guided alignment on 1,000 of them and on the talks. There
-    is no text to spare, and its sentences have many of so few pieces: of 4,600 of talks, those with more than 100
-    have 9% of the text. The starter was measured on 29,000 captions, and what suits words on seven sets of old
-    spellings of 1,000 words each.
+    recurrent weights was measured on 2,000 captions, guided alignment and the learning rate on 1,000 of them and on
+    the talks. There is no text to spare, and its sentences have many of so few pieces: of 4,600 of talks, those with
+    more than 100 have 9% of the text. The starter was measured on 29,000 captions, and what suits words on seven sets
+    of old spellings of 1,000 words each.
 
     Args:
         pairs: of the training text.

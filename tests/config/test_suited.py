@@ -36,3 +36,5 @@ def test_settings_change_with_size() -> None:
     settings.append(suited_settings(2_000, units="words", tokenize="none"))
     assert [one.get("training.guided_alignment") for one in settings] == [{"weight": 0.5}, None, None, None]
     assert [one.get("training.recurrent_dropout", 0.0) for one in settings] == [0.5, 0.0, 0.0, 0.0]
+    rates = [one.get("training.optimizer", {}).get("learning_rate") for one in settings]
+    assert rates == [0.002, None, None, 0.001]  # None: as the starter has it
