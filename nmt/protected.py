@@ -36,8 +36,8 @@ _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{
 _NAME = rf"(?:[{_OF_NAME}.\-]|{_BETWEEN_SIGNS})+"
 HYPHENATED = regex.compile(rf"(?V1)(?<!{_OF_NAME}){_OF_NAME}++(?:[-‐]{_OF_NAME}++)+")
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
-SIGNS = "+−–-"  # of numbers
-_SIGNED = rf"(?:(?<![\w\p{{Sc}}%°.)\]{SIGNS}])[{SIGNS}](?!\d*[A-Za-z_]))?"  # not as in 10%-20%
+NUMBER_SIGNS = "+−–-"  # of numbers
+_SIGNED = rf"(?:(?<![\w\p{{Sc}}%°.)\]{NUMBER_SIGNS}])[{NUMBER_SIGNS}](?!\d*[A-Za-z_]))?"  # not as in 10%-20%
 _NUMBER = _SIGNED + r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
 _NAMES = {  # of programs
     "--option": r"--[a-z][\w-]*\w",
@@ -171,7 +171,7 @@ def compared(literals: Sequence[str], others: Sequence[str]) -> tuple[dict[int, 
     for place in left:
         for key in (*theirs[place].parts, *(f"{stem}~" for stem in theirs[place].stems)):
             having.setdefault(key, []).append(place)
-    for place, one in enumerate(ours):
+    for place, one in enumerate(ours if left else ()):
         alike = [key for key in (f"{one.value}~", *one.stems) if having.get(key)]
         needed = Counter(alike[:1] or one.parts)
         if place not in found and all(len(having.get(key, ())) >= count for key, count in needed.items()):

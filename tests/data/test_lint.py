@@ -49,6 +49,7 @@ def test_memory_is_that_of_hashes() -> None:
     """8 bytes a pair, which may be there twice while their array grows; a pair of these lines has 130."""
     many = 20_000
     train = ((f"a dog {number}", f"ein Hund {number}") for number in range(many))
+    warnings(pairs(3_000))  # compiles patterns, and fills Python's lists of small objects to use again
     tracemalloc.start()
     try:
         checked([Read("train", PATHS[0], train), Read("valid", PATHS[1], pairs(9))], train=1)

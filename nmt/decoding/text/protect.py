@@ -26,9 +26,9 @@ from nmt.decoding.text.sentences import ENDS, LINE_END
 from nmt.errors import UserError
 from nmt.protected import (
     BEGINNING,
+    NUMBER_SIGNS,
     PATTERNS,
     SIGN,
-    SIGNS,
     TAG,
     WITHOUT_LETTERS,
     Sets,
@@ -285,7 +285,7 @@ class Sight:
     @cached_property
     def _kept_signs(self) -> frozenset[str]:
         """Those that the vocabulary lacks, so that the model is shown the digits of such a number."""
-        return frozenset(sign for sign in SIGNS if self.keeps_unknown and UNKNOWN in self.subwords.encode(sign))
+        return frozenset(sign for sign in NUMBER_SIGNS if self.keeps_unknown and UNKNOWN in self.subwords.encode(sign))
 
     def found(self, line: str) -> list[Mark]:
         """What is kept of a line, and the terms in it, in order and not overlapping.
