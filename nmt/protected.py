@@ -38,7 +38,10 @@ HYPHENATED = regex.compile(rf"(?V1)(?<!{_OF_NAME}){_OF_NAME}++(?:[-‐]{_OF_NAME
 TAG = regex.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*>")  # of those that `placeholders` match
 NUMBER_SIGNS = "+−–-"  # of numbers
 _SIGNED = rf"(?:(?<![\w\p{{Sc}}%°.)\]{NUMBER_SIGNS}])[{NUMBER_SIGNS}](?!\d*[A-Za-z_]))?"  # not as in 10%-20%
-_NUMBER = _SIGNED + r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
+_NUMBER = (
+    rf"(?=[\d{NUMBER_SIGNS}]){_SIGNED}"  # at most places it is seen at once that none begins
+    r"(?:\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/'’٫٬–-]\d+)*)"
+)
 _NAMES = {  # of programs
     "--option": r"--[a-z][\w-]*\w",
     "file_name": r"(?=[\d_]*[A-Za-z])(?:_*[^\W_]+_\w*+(?<!_)|__\w+)",  # not the _emphasis_ of plain text
