@@ -60,12 +60,13 @@ def whole() -> list[Case]:
 @pytest.mark.slow
 @pytest.mark.parametrize("score", FACTORS["score"])
 def test_every_scope_cell_and_decoder_of_a_score(score: str) -> None:
-    """By the gradient alone: no model computes something else and has the same derivative."""
     cases = [case for case in whole() if case["score"] == score]
     assert len({case["decoder"] for case in cases}) >= (1 if score in GLOBAL_ONLY else 6)
     for case in cases:
         both = sides(case)
-        compare_gradients(both, moved_oracle_says(both), "fused", title=name(case))
+        moved = moved_oracle_says(both)
+        compare_all_steps_at_once(both, real_parts(moved))
+        compare_gradients(both, moved, "fused", title=name(case))
 
 
 def moved_oracle_says(both: Sides) -> list[list[Step]]:
