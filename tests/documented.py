@@ -144,6 +144,8 @@ def lay_out(folder: Path) -> None:
     write_lines(
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
     )
+    forms = [f"{word},N,{word}s" for word in sorted(set(words))[:400]]
+    write_lines(folder / "paradigms.csv", ["Lemma,Features,Form", *forms])
     write_lines(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
     (folder / "sets").mkdir()
     for kind in ("source", "right", "wrong"):
@@ -169,6 +171,7 @@ def lay_out(folder: Path) -> None:
         "my_first_model",
         "en-de",
         "first_try",
+        "forms",
         "a",
         "b",
         "new",

@@ -44,10 +44,11 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--columns",
-        nargs=2,
-        metavar=("SOURCE", "TARGET"),
-        help="the columns of tables, by name or by number from 1 (default: those named as the languages, such as en or "
-        "English, or source and target, or both of two)",
+        nargs="+",
+        metavar="COLUMN",
+        help="the columns of tables, by name or by number from 1, that of the target last (default: those named as the "
+        "languages, such as en or English, or source and target, or both of two). Several of the source are read as "
+        "one text, such as a lemma and its tags, and the rows of a lemma, the first of them, are in one part",
     )
     made.add_argument("--source-language", metavar="CODE", help="language to translate from, such as en, required")
     made.add_argument("--target-language", metavar="CODE", help="language to translate to, such as de, required")
@@ -111,6 +112,8 @@ def _inputs(options: argparse.Namespace, problems: list[str]) -> "Inputs":
         }
     )
     problems += without_effect(vars(options), {"columns": ("input",)})
+    if len(options.columns or "12") < 2:
+        problems.append("--columns: name those of the source, and last that of the target")
     for side, code in zip(("source", "target"), languages, strict=True):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,30}", code or "a"):
             problems.append(f"--{side}-language {code}: allowed: letters, digits, - and _, such as en or pt-BR")

@@ -54,7 +54,7 @@ class Read(NamedTuple):
     usual: Usual
     keys: Keys
     tokenize: str  # what BLEU is to take for words
-    normalization: str  # of characters, with which a model can write the targets
+    normalization: str  # of characters, with which a model can write the targets, and read words
 
 
 class Dropped:
@@ -157,19 +157,21 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     for name, words in begun.items():
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
-    suited = _suited_to_targets(expected.units, [pair.target for _, pair in first], target_language)
+    suited = _suited(expected.units, [pair for _, pair in first], target_language)
     return Read(len(keys) + dropped.counts.total(), expected, keys, *suited)
 
 
-def _suited_to_targets(units: str, targets: Sequence[str], language: str) -> tuple[str, str]:
-    """What BLEU is to take for words, and the normalization of characters: with these, nothing warns of the targets."""
-    form = form_of(targets, name="targets")
+def _suited(units: str, pairs: Sequence[Pair], language: str) -> tuple[str, str]:
+    """What BLEU is to take for words, and the normalization of characters: with these, nothing warns of the targets,
+    and words lose no letter of a source either, such as the aspiration of kʰ."""
+    texts = [pair.target if units == "sentences" else f"{pair.source} {pair.target}" for pair in pairs]
+    form = form_of(texts, name="texts")
     of_lines = {"words": ("char",), "characters": ("none",)}
     possible = of_lines.get(units, ("13a", "none", "zh" if language.startswith("zh") else "char"))
     tokenize = next((name for name in possible if not format_warnings(form, name)), possible[0])
     normalization = SubwordsConfig().normalization
     normalizer = SentencePieceNormalizer(rule_name=normalization, add_dummy_prefix=False, escape_whitespaces=False)
-    changes = normalized_warning("targets", targets, [*map(normalizer.normalize, targets)])
+    changes = normalized_warning("texts", texts, [*map(normalizer.normalize, texts)])
     return tokenize, "identity" if changes else normalization
 
 
@@ -225,7 +227,7 @@ def _report(folder: Path, read: Read, counts: Counter[str], dropped: Dropped, *,
     yield f"{folder}: {counted(read.pairs, 'pair')} read; {parts}"
     yield from dropped.lines()
     if by_documents:
-        yield "validation and test text are whole documents"
+        yield "validation and test text are whole documents, or all rows of a lemma"
     if read.usual.units == "sentences":
         yield compared(counts["train"])
     else:

@@ -33,12 +33,13 @@ def is_language(code: str, wanted: str) -> bool:
     return code == wanted or code.startswith(f"{wanted}-")
 
 
-def places_of_both(languages: Sequence[str], names: Sequence[Sequence[str]]) -> list[int]:
-    """The places of source and target, never the same one; empty if they are not both there. `names`: of each side.
+def places_of(languages: Sequence[str], names: Sequence[Sequence[str]]) -> list[int]:
+    """The places of source and target, or of several columns, no two the same; empty if one is not there.
 
-    Of several that fit, it is that with the earliest of the names, then en rather than en-US, then the first.
+    `names`: of each. Of several that fit, it is that with the earliest of the names, then en rather than en-US, then
+    the first.
     """
-    sources, targets = (
+    fitting = (
         sorted(
             (order, len(language), place)
             for (order, name), (place, language) in product(enumerate(several), enumerate(languages))
@@ -46,8 +47,8 @@ def places_of_both(languages: Sequence[str], names: Sequence[Sequence[str]]) -> 
         )
         for several in names
     )
-    both = ([source, target] for *_, source in sources for *_, target in targets if source != target)
-    return next(both, [])
+    every = ([place for *_, place in chosen] for chosen in product(*fitting))
+    return next((places for places in every if len({*places}) == len(places)), [])
 
 
 def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
@@ -57,11 +58,12 @@ def pairs_of_files(source: Path, target: Path) -> Iterator[Pair]:
 
 
 def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence[str] | None = None) -> Iterator[Pair]:
-    """Two columns of a file in CSV, or, with another ending, of one with a tab between two cells.
+    """Columns of a file in CSV, or, with another ending, of one with a tab between two cells.
 
-    `names`: what the columns of source and target may be called, the language first. `columns`: those that are, or
-    their numbers from 1; without them there may also be two columns without names. Raises UserError if it is not clear
-    which columns are meant, or a quote does not end.
+    `names`: what the columns of source and target may be called, the language first. `columns`: those that are, the
+    target last, or their numbers from 1; without them there may also be two columns without names. A source of several
+    columns, such as a lemma and its tags, has a space between them and is of the document that the first names. Raises
+    UserError if it is not clear which columns are meant, or a quote does not end.
     """
     of_table = rows(path, ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t")
     beginning = next(of_table, None)
@@ -72,7 +74,8 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
     for line, cells in of_table if has_names else chain([beginning], of_table):
         where = f"{path}, line {line}"
         if len(cells) == len(first):
-            yield Pair(cells[places[0]], cells[places[1]], where)
+            *sources, target = (cells[place].strip() for place in places)
+            yield Pair(" ".join(sources) if all(sources) else "", target, where, "".join(sources[:-1][:1]))
         else:
             yield Pair(" ".join(cells), "", where, fault="columns")
 
@@ -80,16 +83,14 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
 def _places(
     beginning: Row, path: Path, names: Sequence[Sequence[str]], columns: Sequence[str] | None
 ) -> tuple[Sequence[int], bool]:
-    """The places of the columns of source and target, and whether the first row has their names."""
+    """The places of the columns, that of the target last, and whether the first row has their names."""
     line, first = beginning
     wanted = [[column] for column in columns] if columns else names
-    if found := places_of_both(first, wanted):
+    if found := places_of(first, wanted):
         return found, True
     if columns and all(one.isdecimal() and 0 < int(one) <= len(first) for one in columns):
         places = [int(one) - 1 for one in columns]
-        return places, any(
-            is_language(first[place], one) for place, several in zip(places, names, strict=True) for one in several
-        )
+        return places, any(is_language(first[place], one) for place, one in product(places, chain(*names)))
     if not columns and len(first) == 2:
         return (0, 1), False
     shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))

@@ -11,7 +11,7 @@ from typing import Any
 from unicodedata import normalize
 
 from nmt.data.corpus import opened, read_text
-from nmt.data.pairs import Pair, is_language, places_of_both
+from nmt.data.pairs import Pair, is_language, places_of
 from nmt.errors import UserError
 
 _UNITS = ("tu", "trans-unit", "segment")  # with a text in several languages
@@ -66,7 +66,7 @@ def _pairs_of_xml(path: Path, languages: Sequence[str], etree: Any) -> Iterator[
 def _pair(texts: Sequence[tuple[str, str]], languages: Sequence[str], where: str, document: str) -> Pair:
     """The two that are in these languages of texts, each with its language."""
     given = [language for language, _ in texts]
-    if both := places_of_both(given, [[language] for language in languages]):
+    if both := places_of(given, [[language] for language in languages]):
         source, target = (texts[place][1] for place in both)
         return Pair(source, target, where, document)
     others = ", ".join(sorted({*given} - {""})) or "no language"

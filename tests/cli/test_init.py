@@ -232,6 +232,26 @@ def test_what_normalization_would_change_often_is_kept(init: Init, tmp_path: Pat
     assert config.subwords.normalization == "identity"
 
 
+def test_words_keep_letters_that_normalization_would_make_others(init: Init, tmp_path: Path) -> None:
+    words = [(f"k{'ʰ' * (number % 2)}a{number}", f"ka{number}") for number in range(300)]
+    assert init(*write_files(tmp_path, words))[0] == 0
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.normalization == "identity"
+
+
+def test_forms_are_learned_from_a_lemma_and_its_tags_and_no_lemma_is_in_two_parts(init: Init, tmp_path: Path) -> None:
+    lemmas = [f"{source.split()[0].lower()}{number}" for number, (source, _) in enumerate(sentences(100))]
+    rows = [(lemma, f"N,{tag}", f"{lemma}{tag.lower()}") for lemma in lemmas for tag in ("PL", "ACC", "DAT")]
+    lines = [f"{number};{lemma} ;{form};{tags}" for number, (lemma, tags, form) in enumerate(rows)]
+    file = write_lines(tmp_path / "a.csv", ["No;Lemma;Form;Tags", "0;;form;N", *lines])
+    code, out, error = init("--input", str(file), "--columns", "lemma", "Tags", "Form")
+    assert (code, error) == (0, "")
+    assert "left out: 1 are blank, or not translated, on a side\n" in out
+    parts = [part(tmp_path, name) for name in ("train", "valid", "test")]
+    assert sorted([*parts[0], *parts[1], *parts[2]]) == sorted((f"{one} {tags}", form) for one, tags, form in rows)
+    assert sum(len({source.split()[0] for source, _ in pairs}) for pairs in parts) == len(set(lemmas))
+
+
 def test_accents_are_written_in_one_form(init: Init, tmp_path: Path) -> None:
     """As a Mac may have typed them, they repeat a pair, and no normalization has to be off for them."""
     pairs = [(source, target.replace("a", "ä")) for source, target in sentences(300)]
@@ -530,10 +550,11 @@ def test_swapped_sides(init: Init, tmp_path: Path) -> None:
 def test_all_mistakes_at_once(init: Init, tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     write_lines(tmp_path / "made" / "mine", ["mine"])
-    code, _, error = init("--source", str(tmp_path / "a.en"), "--columns", "1", "2", languages=("../en", "de"))
+    code, _, error = init("--source", str(tmp_path / "a.en"), "--columns", "1", languages=("../en", "de"))
     assert code == 2
     assert error.splitlines()[1:] == [
         "  - --columns has an effect only with --input",
+        "  - --columns: name those of the source, and last that of the target",
         "  - --source-language ../en: allowed: letters, digits, - and _, such as en or pt-BR",
         f"  - --output {tmp_path / 'made'}: is there already, and not an empty folder; give the name of a new one",
         "  - --source has 1 file and --target 0: file i of the one must go with file i of the other",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.data.pairs import places_of_both
+from nmt.data.pairs import places_of
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,8 @@ from nmt.data.pairs import places_of_both
         (["de-1600", "de"], [["de"], ["de-1600"]], [1, 0]),
         (["de"], [["de"], ["de"]], []),
         (["en", "fr"], [["en"], ["de"]], []),
+        (["tags", "form", "lemma"], [["lemma"], ["tags"], ["form"]], [2, 0, 1]),
     ],
 )
-def test_the_places_of_both(languages: list[str], names: list[list[str]], places: list[int]) -> None:
-    assert places_of_both(languages, names) == places
+def test_the_places_of(languages: list[str], names: list[list[str]], places: list[int]) -> None:
+    assert places_of(languages, names) == places

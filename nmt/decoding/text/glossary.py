@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import regex
 
 from nmt.data.corpus import excerpt, read_lines
-from nmt.data.pairs import places_of_both
+from nmt.data.pairs import places_of
 from nmt.data.tables import rows
 from nmt.data.words import WORD_OR_SIGN
 from nmt.decoding.text.languages import CODE, code_of, name_of
@@ -162,7 +162,7 @@ def _columns(row: Sequence[str], languages: tuple[str | None, str | None]) -> li
         [language, code := code_of(language), name_of(code), *side] if language else side
         for side, language in zip(_SIDES, languages, strict=True)
     ]
-    columns = places_of_both(row, names)
+    columns = places_of(row, names)
     return [] if _has_codes(row) and sorted(columns) == [2, 3] else columns
 
 
