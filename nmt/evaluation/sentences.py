@@ -21,6 +21,7 @@ _UNSPACED = f"\u3005-\u3007{HAN_OR_KANA}"
 _JOINERS = "_\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _WORD = rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])+"
 _WORDS, _WORDS_AND_SIGNS = regex.compile(_WORD), regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]")
+_LETTER = regex.compile(r"(?![\s\x1c-\x1f])\X")
 
 
 class Share(NamedTuple):
@@ -41,26 +42,29 @@ def total(shares: Iterable[Share]) -> Share:
     return Share(sum(parts), sum(wholes))
 
 
-def spans(text: str) -> list[Span]:
-    """Where the words and signs of a text stand."""
-    return [match.span() for match in _WORDS_AND_SIGNS.finditer(text)]
-
-
 def words(text: str) -> list[str]:
     """The words of a text, without its signs."""
     return [match[0] for match in _WORDS.finditer(text)]
 
 
-def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """For each text the words and signs that stand in none of the others, and for each of the others likewise.
+def spans(text: str, unit: "regex.Pattern[str]" = _WORDS_AND_SIGNS) -> list[Span]:
+    """Where the words and signs, or other units, of a text stand."""
+    return [match.span() for match in unit.finditer(text)]
+
+
+def differing(
+    texts: Sequence[str], others: Sequence[str], *, by_letters: bool = False
+) -> tuple[list[list[Span]], list[list[Span]]]:
+    """For each text the words and signs, or letters, that stand in none of the others; for each of the others likewise.
 
     What two sentences share is what Python's difflib finds: the longest common run of words and signs, and so on to
     both sides of it.
     """
-    left, right = ([dict(enumerate(spans(text))) for text in side] for side in (texts, others))
+    unit = _LETTER if by_letters else _WORDS_AND_SIGNS
+    left, right = ([dict(enumerate(spans(text, unit))) for text in side] for side in (texts, others))
     for one, of_one in zip(texts, left, strict=True):
         for other, of_other in zip(others, right, strict=True):
-            both = map(_WORDS_AND_SIGNS.findall, (one, other))
+            both = map(unit.findall, (one, other))
             for first, second, size in SequenceMatcher(None, *both).get_matching_blocks():
                 for place in range(size):
                     of_one.pop(first + place, None)

@@ -83,3 +83,7 @@ def test_rare_and_new_words() -> None:
     assert rarest(["Hund", "der"], counts) == ("Hund", 2)  # the first of equals
     assert rarest([], counts) is None
     assert unseen(["Maus", "Hund", "Maus"], counts) == Share(2, 3)
+
+
+def test_letters_that_differ() -> None:
+    assert differing(["ẹ́kọ̀"], ["ẹ̀kọ̀n"], by_letters=True) == ([[(0, 2)]], [[(0, 2), (5, 6)]])

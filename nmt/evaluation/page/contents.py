@@ -15,7 +15,7 @@ import numpy as np
 from nmt.errors import counted
 from nmt.evaluation import sentences
 from nmt.evaluation.comparison import Comparison
-from nmt.evaluation.metrics import METRICS, Counted
+from nmt.evaluation.metrics import Counted
 from nmt.evaluation.sentences import Share, Span
 from nmt.symbols import END, PIECES
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LISTED = 10_000  # sentences that the list has, the first ones
 LONGEST_WORD = 40  # characters of a rare word
 MOST_WORDS, MOST_CHARACTERS = 200, 2000  # of a text that are shown
-METRICS_BY_GROUP = ("bleu", "chrf")
+SINGLE = 0.9  # of the references have one word, where they are compared by characters
 LENGTHS = 6  # groups of sentences of similar length
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)  # where the groups of rare words begin
 
@@ -68,9 +68,9 @@ class Contents:
 
     comparison: Comparison
     letters: list[str]  # of the systems
-    titles: dict[str, str]  # of METRICS_BY_GROUP
+    unit: str  # of lengths and marks: word, or character where lines are single words
     groupings: list[Grouping]
-    scored: dict[str, list[Counted]]  # by metric, for each system
+    scored: dict[str, list[Counted]]  # by metric, the first two, for each system
     habits: list[Row]
     notes: list[str]
     data: dict[str, Any]  # for script.js
@@ -89,7 +89,9 @@ def contents(
     written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
     every = chain.from_iterable(chain(references, *written))
     frequencies = sentences.frequencies(first if training is None else training, every)
-    side, measured = ("reference", references) if source is None else ("source", list(map(sentences.words, source)))
+    is_list = sum(len(line) < 2 for line in references) > SINGLE * len(references)
+    unit, about = ("character", "") if is_list else ("word", "; punctuation is not counted")
+    side, measured = ("reference", first) if source is None else ("source", source)
     words = _Words(
         references=references,
         written=written,
@@ -97,13 +99,12 @@ def contents(
         in_training=training is not None,
         rarest=[sentences.rarest(line, frequencies) for line in references],
         side=side,
-        lengths=[len(line) for line in measured],
+        unit=unit,
+        lengths=[len(line if is_list else sentences.words(line)) for line in measured],
     )
     text = "references" if training is None else "training text"
     groupings = [
-        Grouping(
-            f"By {side} length", f"Words of the {side}; punctuation is not counted.", "words", by_length(words.lengths)
-        ),
+        Grouping(f"By {side} length", f"{unit.title()}s of the {side}{about}.", f"{unit}s", by_length(words.lengths)),
         Grouping(
             "By the rarest word of the reference",
             f"How often the rarest word of the reference occurs in the {text}; case is ignored.",
@@ -111,16 +112,16 @@ def contents(
             by_frequency([None if word is None else word[1] for word in words.rarest]),
         ),
     ]
-    scored = {name: comparison.counted(name) for name in METRICS_BY_GROUP}
+    scored, bleu = {name: comparison.counted(name) for name in [*comparison.measures][:2]}, comparison.counted("bleu")
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
-        titles={name: METRICS[name].title for name in METRICS_BY_GROUP},
+        unit=unit,
         groupings=groupings,
         scored=scored,
-        habits=_habits(words, comparison, scored["bleu"]),
+        habits=_habits(words, comparison, bleu),
         notes=_notes(comparison, attention or {}),
-        data=_data(words, comparison, scored, groupings, attention or {}),
+        data=_data(words, comparison, scored, bleu, groupings, attention or {}),
     )
 
 
@@ -139,6 +140,7 @@ class _Words:
     in_training: bool  # where the frequencies were counted, instead of in the references
     rarest: list[tuple[str, int] | None]
     side: str  # whose lengths they are
+    unit: str
     lengths: list[int]
 
 
@@ -235,10 +237,12 @@ def _data(
     words: _Words,
     comparison: Comparison,
     scored: Mapping[str, Sequence[Counted]],
+    bleu: Sequence[Counted],
     groupings: Sequence[Grouping],
     attention: Attention,
 ) -> dict[str, Any]:
     """What script.js makes the list of sentences from. Lines are compared whole, by what stands between spaces."""
+    measures = comparison.measures
     references = [*zip(*([line.split() for line in text[:LISTED]] for text in comparison.references), strict=True)]
     translations = [[line.split() for line in one.hypotheses[:LISTED]] for one in comparison.systems]
     systems = []
@@ -250,7 +254,7 @@ def _data(
                 "letter": letter(index),
                 "name": shown(candidate.name).text,
                 "scores": scores,
-                "ratios": [_ratio(*row[:2]) for row in scored["bleu"][index].statistics[:LISTED]],
+                "ratios": [_ratio(*row[:2]) for row in bleu[index].statistics[:LISTED]],
                 "repeated": [sentences.repetition(line).part for line in words.written[index][:LISTED]],
                 "unknown": [sentences.unknown(line).part for line in lines],
                 "right": [line in right for line, right in zip(translations[index], references, strict=True)],
@@ -259,12 +263,13 @@ def _data(
         )
     return {
         "end": PIECES[END],
-        "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
+        "metrics": [{"key": name, "title": measures[name].title, "better": measures[name].better} for name in scored],
         "source": None if comparison.source is None else _texts(comparison.source),
-        **_marked(comparison),
+        **_marked(comparison, by_letters=words.unit != "word"),
         "sentences": comparison.sentences,
         "lengths": words.lengths[:LISTED],
         "lengthOf": words.side,
+        "unit": words.unit,
         "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in words.rarest[:LISTED]],
         "groupings": [_places(grouping.groups, len(words.lengths)) for grouping in groupings],
         "differ": [any(one != first for one in others) for first, *others in zip(*translations, strict=True)],
@@ -288,13 +293,13 @@ def _texts(lines: Sequence[str]) -> dict[str, Any]:
     return {"texts": [text.text for text in cut], "omitted": omitted, "marks": []}
 
 
-def _marked(comparison: Comparison) -> dict[str, Any]:
-    """The references, with the words that no system wrote marked, and the translations, with those of no reference."""
+def _marked(comparison: Comparison, *, by_letters: bool) -> dict[str, Any]:
+    """The references, with what no system wrote marked, and the translations, with what is in no reference."""
     references = [_texts(lines) for lines in comparison.references]
     translations = [_texts(candidate.hypotheses) for candidate in comparison.systems]
     for place in range(min(comparison.sentences, LISTED)):
         texts = [[column["texts"][place] for column in side] for side in (references, translations)]
-        missing, extra = sentences.differing(*texts)
+        missing, extra = sentences.differing(*texts, by_letters=by_letters)
         for column, marks in zip([*references, *translations], [*missing, *extra], strict=True):
             column["marks"].append(in_browser(column["texts"][place], marks))
     return {"references": references, "translations": translations}

@@ -134,7 +134,7 @@ function sentence(index, heading = "h3", shown = systems.keys()) {
   const made = make("li", "sentence");
   made.dataset.line = index + 1;
   const head = make("div", "head", make(heading, "", lineOf(index)));
-  const about = make("p", "facts", plural(data.lengths[index], `${data.lengthOf} word`));
+  const about = make("p", "facts", plural(data.lengths[index], `${data.lengthOf} ${data.unit}`));
   if (data.rarest[index]) {
     const [word, times] = data.rarest[index];
     about.append(" · rarest word: ", make("bdi", "", word), ` (${times.toLocaleString("en")})`);
@@ -328,7 +328,7 @@ function define() {
   element("group").append(option("", "all"));
   groupings.forEach((grouping, number) => {
     const part = make("optgroup", "");
-    part.label = number ? "rarest word occurs" : `${data.lengthOf} words`;
+    part.label = number ? "rarest word occurs" : `${data.lengthOf} ${data.unit}s`;
     part.append(...grouping.labels.map((label, place) => option(`${number} ${place}`, number ? `${label} ×` : label)));
     element("group").append(part);
   });
@@ -389,7 +389,7 @@ function clear() {
 
 function extremes() {
   const [first, second] = [Number(element("first").value), Number(element("second").value)];
-  const { key, title } = metrics[Number(element("measure").value)];
+  const { key, title, better: direction } = metrics[Number(element("measure").value)];
   element("extremes").replaceChildren();
   if (first === second) {
     element("extremes").append(make("p", "note", "These are one and the same system."));
@@ -397,7 +397,7 @@ function extremes() {
   }
   const listed = count < data.sentences ? ` of the first ${count.toLocaleString("en")}` : "";
   for (const [better, worse] of [[first, second], [second, first]]) {
-    const gain = difference(better, worse, key);
+    const gain = direction === "higher" ? difference(better, worse, key) : difference(worse, better, key);
     const indices = [...data.lengths.keys()].filter((index) => gain(index) > 0);
     indices.sort((one, other) => gain(other) - gain(one) || one - other);
     const number = plural(indices.length, "sentence");
@@ -405,7 +405,7 @@ function extremes() {
     const list = make("ol", "list");
     for (const index of indices.slice(0, EXTREMES)) {
       const item = sentence(index, "h4", [better, worse]);
-      item.querySelector(".head").append(make("p", "facts", `+${round(gain(index))} ${title}`));
+      item.querySelector(".head").append(make("p", "facts", `${direction === "higher" ? "+" : "−"}${round(gain(index))} ${title}`));
       list.append(item);
     }
     element("extremes").append(make("div", "", heading, list));

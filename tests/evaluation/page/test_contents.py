@@ -93,6 +93,17 @@ def test_data_of_the_list() -> None:
     assert data["rarest"][0] == ["der", 1]
 
 
+def test_single_words_are_compared_by_letters_and_metrics_are_those_asked_for() -> None:
+    right, wrong = ["kitap", "evler", "kapı"], ["kitab", "evler", "kapi"]
+    report = made(compare({"a": wrong, "b": right}, [right], metrics=("accuracy", "cer", "chrf")))
+    assert report.groupings[0].about == "Characters of the reference."
+    assert report.groupings[0].groups == [("4", [2]), ("5", [0, 1])]
+    assert report.data["translations"][0]["marks"] == [[4, 5], [], [3, 4]]
+    assert [(one["key"], one["better"]) for one in report.data["metrics"]] == [("accuracy", "higher"), ("cer", "lower")]
+    assert report.data["systems"][0]["scores"] == {"accuracy": [0.0, 100.0, 0.0], "cer": [20.0, 0.0, 25.0]}
+    assert "Marked are characters of a translation" in page(report)
+
+
 def test_what_differs_behind_the_end_of_a_text_that_is_cut() -> None:
     """Lines are compared whole, word by word: not as the page shows them, and without regard to white space."""
     start = " ".join(["wort"] * 230)
