@@ -1,8 +1,9 @@
 """The form of a text, such as its capitals or its tokens: measured in reading, and compared where texts must agree.
 
-A line has marks of its form. Two texts disagree in a mark that SUSPICIOUS or more of the lines of one have, and of the
-other at most a TIMES-th of that share, if that is no chance: ENOUGH of its lines would have it. Only lines that could
-have a mark count, so that Chinese text lacks no capitals, and a list of words no space before its periods.
+A line has marks of its form. Two texts disagree in a mark that SUSPICIOUS or more of the lines of one have (of short
+lines WORD_LIST), and of the other at most a TIMES-th of that share, if that is no chance: ENOUGH of its lines would
+have it. Only lines that could have a mark count, so that Chinese text lacks no capitals, and a list of words no space
+before its periods.
 
 Between training, validation and test text of the same corpus and side no two disagree, and neither do 40,000 parts of
 them, from a line to 1,000, with the training text: Multi30k raw and tokenized, WMT news, IWSLT 2014, Hansards, help of
@@ -55,6 +56,7 @@ class Mark(NamedTuple):
     what: str  # after "12% of the lines of FILE "
     advice: str
     alone: float = inf  # share of the lines from which a text is odd by itself
+    least: float = SUSPICIOUS  # share of the lines from which it is compared with another
 
 
 _TEXT = ("text",)
@@ -75,6 +77,12 @@ MARKS = {
         ("spaced", "unspaced"),
         "have spaces between words of a script without spaces",
         "give both cut into words, or neither",
+    ),
+    "short": Mark(
+        ("short", "long"),
+        "have fewer than four words",
+        "give a model of words a word a line, as tr -s ' ' '\\n' < FILE > NEW writes them, and others sentences",
+        least=WORD_LIST,
     ),
     "tabbed": Mark(
         _TEXT,
@@ -99,7 +107,7 @@ MARKS = {
         alone=0.01,
     ),
 }
-_OTHERS = ("lines", "blank", "text", "lettered", "untokenized", "unspaced", "short")
+_OTHERS = ("lines", "blank", "text", "lettered", "untokenized", "unspaced", "long")
 
 
 @dataclass
@@ -107,7 +115,7 @@ class TextForm:
     """What was counted in a text: lines by their marks, and of each mark the number of the first.
 
     Besides MARKS: `blank` lines and `text`; lines that are `lettered` in two cases, `untokenized`, `unspaced` (mostly
-    in a script without spaces, of which they have none), `short` (of fewer than four words between spaces).
+    in a script without spaces, of which they have none), `long` (of others, with four words or more between spaces).
     """
 
     name: str = "the text"
@@ -192,7 +200,7 @@ def disagreements(one: TextForm, other: TextForm, *, enough: float = ENOUGH) -> 
         having, lacking = (one, other) if one.share(mark) >= other.share(mark) else (other, one)
         share, rest = having.share(mark), lacking.share(mark)
         expected = min(having.counts[mark], share * lacking.among(mark))
-        if share >= SUSPICIOUS and rest * TIMES <= share and expected >= enough:
+        if share >= MARKS[mark].least and rest * TIMES <= share and expected >= enough:
             messages[mark] = f"{having.described(mark)}, but {rest:.1%} of {lacking.name}; {MARKS[mark].advice}"
     return messages
 
@@ -223,10 +231,8 @@ def _marks(line: str) -> list[str]:
         marks.append("barred")
     if "&" in line and _ESCAPED.search(line):
         marks.append("escaped")
-    if line.count(" ") < 3:
-        marks.append("short")
     if not line.isascii() and (words := _UNSPACED.findall(line)) and not _HANGUL.search(line):
         is_sentence = len(words) >= _FEWEST and 3 * sum(map(len, words)) > len(_LETTERS.findall(line))
         if is_sentence:  # mostly in such scripts, of which a letter says as much as three
             marks.append("spaced" if len(_SPACES.findall(line)) * _MOST > len(words) else "unspaced")
-    return marks
+    return marks if "unspaced" in marks else [*marks, "short" if line.count(" ") < 3 else "long"]

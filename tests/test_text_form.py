@@ -61,6 +61,7 @@ def test_the_first_line_that_is_odd_is_told() -> None:
         (lambda line: f"{line} ||| {line}", "barred"),
         (lambda line: line.replace("e", "&nbsp;"), "escaped"),
         (lambda line: f"<unk> {line}", "unknown"),
+        (lambda line: line.split()[0], "short"),
     ],
 )
 def test_a_change_of_form_is_found(shared_data: Path, change: Any, mark: str) -> None:
