@@ -15,7 +15,7 @@ import numpy as np
 from nmt.errors import counted
 from nmt.evaluation import sentences
 from nmt.evaluation.comparison import Comparison
-from nmt.evaluation.metrics import Counted
+from nmt.evaluation.metrics import METRICS, Counted
 from nmt.evaluation.sentences import Share, Span
 from nmt.symbols import END, PIECES
 
@@ -68,7 +68,6 @@ class Contents:
 
     comparison: Comparison
     letters: list[str]  # of the systems
-    unit: str  # of lengths and marks: word, or character where lines are single words
     groupings: list[Grouping]
     scored: dict[str, list[Counted]]  # by metric, the first two, for each system
     habits: list[Row]
@@ -89,7 +88,7 @@ def contents(
     written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
     every = chain.from_iterable(chain(references, *written))
     frequencies = sentences.frequencies(first if training is None else training, every)
-    is_list = sum(len(line) < 2 for line in references) > SINGLE * len(references)
+    is_list = sum(len(line.split()) < 2 for line in first) > SINGLE * len(references)
     unit, about = ("character", "") if is_list else ("word", "; punctuation is not counted")
     side, measured = ("reference", first) if source is None else ("source", source)
     words = _Words(
@@ -116,7 +115,6 @@ def contents(
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
-        unit=unit,
         groupings=groupings,
         scored=scored,
         habits=_habits(words, comparison, bleu),
@@ -140,7 +138,7 @@ class _Words:
     in_training: bool  # where the frequencies were counted, instead of in the references
     rarest: list[tuple[str, int] | None]
     side: str  # whose lengths they are
-    unit: str
+    unit: str  # of lengths and marks: word, or character where lines are single words
     lengths: list[int]
 
 
@@ -242,7 +240,6 @@ def _data(
     attention: Attention,
 ) -> dict[str, Any]:
     """What script.js makes the list of sentences from. Lines are compared whole, by what stands between spaces."""
-    measures = comparison.measures
     references = [*zip(*([line.split() for line in text[:LISTED]] for text in comparison.references), strict=True)]
     translations = [[line.split() for line in one.hypotheses[:LISTED]] for one in comparison.systems]
     systems = []
@@ -263,7 +260,7 @@ def _data(
         )
     return {
         "end": PIECES[END],
-        "metrics": [{"key": name, "title": measures[name].title, "better": measures[name].better} for name in scored],
+        "metrics": [{"key": name, "title": METRICS[name].title, "better": METRICS[name].better} for name in scored],
         "source": None if comparison.source is None else _texts(comparison.source),
         **_marked(comparison, by_letters=words.unit != "word"),
         "sentences": comparison.sentences,

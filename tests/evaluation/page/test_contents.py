@@ -94,13 +94,13 @@ def test_data_of_the_list() -> None:
 
 
 def test_single_words_are_compared_by_letters_and_metrics_are_those_asked_for() -> None:
-    right, wrong = ["kitap", "evler", "kapı"], ["kitab", "evler", "kapi"]
+    right, wrong = ["kitap", "ʻev'er", "kap"], ["kitab", "ʻev'er", "ka"]
     report = made(compare({"a": wrong, "b": right}, [right], metrics=("accuracy", "cer", "chrf")))
     assert report.groupings[0].about == "Characters of the reference."
-    assert report.groupings[0].groups == [("4", [2]), ("5", [0, 1])]
-    assert report.data["translations"][0]["marks"] == [[4, 5], [], [3, 4]]
+    assert report.groupings[0].groups == [("3–4", [2]), ("5", [0]), ("6", [1])]
+    assert report.data["translations"][0]["marks"] == [[4, 5], [], []]
     assert [(one["key"], one["better"]) for one in report.data["metrics"]] == [("accuracy", "higher"), ("cer", "lower")]
-    assert report.data["systems"][0]["scores"] == {"accuracy": [0.0, 100.0, 0.0], "cer": [20.0, 0.0, 25.0]}
+    assert report.data["systems"][0]["scores"] == {"accuracy": [0.0, 100.0, 0.0], "cer": [20.0, 0.0, 33.3]}
     assert "Marked are characters of a translation" in page(report)
 
 
