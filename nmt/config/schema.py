@@ -836,7 +836,8 @@ class DecodingConfig(Section):
     learned in training is shown, and lines in capitals as sentences. Numbers that are not named, and names of programs,
     are shown, and put right in the translation. [] shows the model lines as they are, and changes no translation."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
-    """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al.; 0: off."""
+    """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al., with the length
+    penalty average for the mean over source pieces instead of their sum; 0: off."""
 
 
 class SamplingConfig(Section):

@@ -125,7 +125,11 @@ class Search:
         limits = np.array(longest)
         supplement = None
         if self.decoding.coverage_penalty and self.options.sampling is None:
-            supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
+            supplement = partial(
+                coverage_penalty,
+                beta=self.decoding.coverage_penalty,
+                length_penalty=self.decoding.length_penalty,
+            )
         never = [] if self.forbidden is None else [NoForbidden(self.forbidden, limits, ids)]
 
         def step(tokens: Array, state: Any, wanted: int | None) -> tuple[Scores, Any]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from nmt.config.schema import EnsembleName
-from nmt.decoding.search.hypotheses import Array, Scores, SearchState
+from nmt.decoding.search.hypotheses import Array, LengthPenalty, Scores, SearchState
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
@@ -139,10 +139,12 @@ ENSEMBLES: dict[EnsembleName, Callable[[Any, Sequence[Any]], Any]] = {
 """From the log-probabilities (…, vocabulary) of each model to theirs together, in NumPy or PyTorch, which is given."""
 
 
-def coverage_penalty(state: CoveringState, beta: float) -> Array:
+def coverage_penalty(state: CoveringState, beta: float, length_penalty: LengthPenalty) -> Array:
     """cp (rows,), in float64, of hypotheses that end with the step that led to `state`.
 
         cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
+
+    Where log-probabilities count per target token, with the length penalty "average", so does this per source token.
 
     a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
     mean of its models', over the tokens that any of them reads. cp is at most 0, so translations lose that leave words
@@ -151,7 +153,10 @@ def coverage_penalty(state: CoveringState, beta: float) -> Array:
     """
     coverage, mask = state.covered()
     covered = np.log(np.clip(coverage.astype(np.float64), LEAST, 1.0))
+    tokens = np.full(len(covered), covered.shape[1])
     if mask is not None:
-        covered[~np.repeat(mask, len(covered) // len(mask), axis=0)] = 0.0
+        mask = np.repeat(mask, len(covered) // len(mask), axis=0)
+        covered[~mask] = 0.0
+        tokens = mask.sum(axis=1)
     penalty: Array = beta * covered.sum(axis=1)
-    return penalty
+    return penalty / tokens if length_penalty == "average" else penalty

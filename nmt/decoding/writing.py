@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, compress
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -337,7 +338,11 @@ class Writer:
         hypotheses = [part.hypothesis for part in parts]
         length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
-        supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
+        supplements = [hypothesis.supplement for hypothesis in hypotheses]
+        supplement = sum(supplements)
+        if self.decoding.length_penalty == "average":  # where they are means over source tokens
+            tokens = [len(part.segment.source) + 1 for part in parts]
+            supplement = sum(map(mul, tokens, supplements)) / sum(tokens)
         ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
         text = joined_sentences([part.text for part in parts], spaces)
         translation = Translation(

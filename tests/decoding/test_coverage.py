@@ -98,18 +98,19 @@ def test_the_penalty_does_not_keep_the_search_going_where_nothing_can_win() -> N
 # ----------------------------------------------------------------------------------------------------------- the model
 
 
-def test_the_penalty_by_hand() -> None:
+@pytest.mark.parametrize(("length_penalty", "lengths"), [("none", [1, 1]), (0.6, [1, 1]), ("average", [3, 2])])
+def test_the_penalty_by_hand(length_penalty: LengthPenalty, lengths: list[int]) -> None:
     model = network()
     start = Scorer([model]).start(torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([3, 2]), coverage=True)
     (state,) = start.models
     coverage = torch.tensor([[0.5, 2.0, 0.25], [1.0, 1.0, 0.0], [0.5, 1.5, 0.0], [0.0, 1.0, 0.0]]).double()
     past = state.decoder.past._replace(coverage=coverage)
     penalties = coverage_penalty(
-        start._replace(models=(state._replace(decoder=state.decoder._replace(past=past)),)), 2.0
+        start._replace(models=(state._replace(decoder=state.decoder._replace(past=past)),)), 2.0, length_penalty
     )
     # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
     expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
-    np.testing.assert_allclose(penalties, expected, rtol=1e-7)
+    np.testing.assert_allclose(penalties, expected / np.repeat(lengths, 2), rtol=1e-7)
 
 
 @torch.inference_mode()
@@ -124,7 +125,7 @@ def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int
     for order in (models, models[::-1]):
         scorer = Scorer(order)
         _, state = scorer.step(tokens, scorer.start(source, torch.tensor(lengths), coverage=True))
-        penalties.append(coverage_penalty(state, 1.0))
+        penalties.append(coverage_penalty(state, 1.0, "none"))
     summed = [one.decoder.past.coverage for one in state.models]
     expected = [
         sum(math.log((summed[0][row, j] + summed[1][row, j]) / 2) for j in range(length))
@@ -134,13 +135,24 @@ def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int
     assert np.array_equal(penalties[0], penalties[1])
 
 
-def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:
+@pytest.mark.parametrize("length_penalty", ["none", "average"])
+def test_the_penalty_of_a_line_is_that_of_its_segments_together(
+    vocabularies, text, length_penalty: LengthPenalty
+) -> None:
     model = network(source_size=vocabularies.source.size, target_size=vocabularies.target.size)
     line = " ".join(text[:2])
     cut = Translator([model], vocabularies, longest_segment=40)
-    options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}
-    (plain,), (penalized,) = (next(translate(cut, [line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
-    assert plain.tokens == penalized.tokens
-    assert -1e-6 < penalized.score - plain.score < 0
-    parts = [next(translate(cut, [part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
-    assert next(translate(cut, [line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
+    options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": length_penalty}
+    penalties = []
+    for each in (line, *text[:2]):
+        (plain,), (penalized,) = (
+            next(translate(cut, [each], coverage_penalty=beta, **options)) for beta in (0.0, 1e-6)
+        )
+        assert plain.tokens == penalized.tokens
+        penalties.append(penalized.score - plain.score)
+    of_line, *of_parts = penalties
+    tokens = [len(vocabularies.source.encode(part)) + 1 for part in text[:2]]
+    assert tokens[0] != tokens[1]
+    assert -1e-3 < of_line < 0
+    expected = np.average(of_parts, weights=tokens) if length_penalty == "average" else sum(of_parts)
+    assert of_line == pytest.approx(expected, rel=1e-6)

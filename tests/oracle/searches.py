@@ -98,7 +98,9 @@ def beam_search(reader: Reader, decoding: Settings) -> list[Translation]:
             if word == END:
                 score = total / length_penalty(length, decoding["length_penalty"])
                 if decoding["coverage_penalty"]:
-                    score += coverage_penalty(reader.coverage(prefix), decoding["coverage_penalty"])
+                    coverage = reader.coverage(prefix)
+                    penalty = coverage_penalty(coverage, decoding["coverage_penalty"])
+                    score += penalty / len(coverage) if decoding["length_penalty"] == "average" else penalty
                 finished.append(Translation(prefix, score, total))
         live = [(total, [*prefix, word]) for total, prefix, word in best if word != END][:beam_size]
         if not live or settled(finished, live[0][0] / length_penalty(length, decoding["length_penalty"]), beam_size):

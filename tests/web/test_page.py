@@ -120,7 +120,9 @@ def expected_search(table: Array, weights: Array, source: int, decoding: Decodin
         length_penalty=decoding.length_penalty,
         n_best=n_best,
         rules=rules_of(decoding, shortest),
-        supplement=partial(coverage_penalty, beta=decoding.coverage_penalty) if decoding.coverage_penalty else None,
+        supplement=partial(coverage_penalty, beta=decoding.coverage_penalty, length_penalty=decoding.length_penalty)
+        if decoding.coverage_penalty
+        else None,
     )
     return [[one.tokens, one.score, len(one.tokens)] for one in found]
 

@@ -82,7 +82,8 @@ export async function search(engine, source, decoding, count = 1) {
       one.score = one.total / penalty(length, decoding.length_penalty);
       if (decoding.coverage_penalty) {
         const logarithms = [...one.coverage].map((sum) => Math.log(Math.min(Math.max(sum, LEAST), 1)));
-        one.score += decoding.coverage_penalty * logarithms.reduce((sum, logarithm) => sum + logarithm, 0);
+        const sum = logarithms.reduce((sum, logarithm) => sum + logarithm, 0);
+        one.score += decoding.coverage_penalty * (decoding.length_penalty === "average" ? sum / logarithms.length : sum);
       }
       const place = finished.findIndex(({ score }) => score < one.score);
       finished.splice(place < 0 ? finished.length : place, 0, one);
