@@ -12,6 +12,8 @@ from nmt.data.pairs import places_of
         (["en-GB", "de", "en"], [["en"], ["de"]], [2, 1]),  # the very code before another that fits
         (["en-GB", "de", "en-US"], [["en"], ["de"]], [0, 1]),
         (["source", "en", "target"], [["en", "source"], ["de", "target"]], [1, 2]),  # the earlier name before others
+        (["de", "de"], [["de"], ["de"]], [0, 1]),
+        (["de", "de-AT"], [["de"], ["de-AT"]], [0, 1]),
         (["de", "de-1600"], [["de"], ["de"]], [0, 1]),
         (["de", "de-1600"], [["de-1600"], ["de"]], [1, 0]),
         (["de-1600", "de"], [["de"], ["de-1600"]], [1, 0]),
