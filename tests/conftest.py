@@ -151,6 +151,13 @@ def copy_with(additions: Mapping[str, Sequence[tuple[str, str]]], folder: Path) 
         path.write_text(source, encoding="utf-8")
 
 
+def flip_a_bit(path: Path) -> None:
+    """Of the byte in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> Path:
     """Write a text file; returns its path."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")

@@ -155,14 +155,14 @@ def test_learned_from_the_text_itself(files: Path) -> None:
     loud = Path("data/train.en").read_text(encoding="utf-8").upper()
     Path("data/train.en").write_text(loud, encoding="utf-8")
     learned = ["--source", "data/test.en", "data/train.en", "--target", "data/test.de", "data/train.de"]
-    rates = {}
-    for how in ("intersection", "grow-diag-final-and"):
-        scoring = ["--gold-alignments", "data/test.align", "--json", "scores", "--output", how]
-        assert main([*learned, "--symmetrize", how, *scoring]) == 0
-        rates[how] = json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"]
-    assert max(rates.values()) < 0.05
-    assert main([*learned, "--output", "links"]) == 0
-    assert Path("links").read_text(encoding="utf-8") == Path("grow-diag-final-and").read_text(encoding="utf-8")
+    scoring = ["--gold-alignments", "data/test.align", "--json", "scores"]
+    for how in ([], ["--symmetrize", "intersection"]):
+        assert main([*learned, *how, *scoring]) == 0
+        assert json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"] < 0.05
+    few = ["--source", "data/test.en", "--target", "data/test.de"]
+    assert main([*few, "--output", "links"]) == 0
+    assert main([*few, "--output", "grown", "--symmetrize", "grow-diag-final-and"]) == 0
+    assert Path("links").read_text(encoding="utf-8") == Path("grown").read_text(encoding="utf-8")
 
 
 def test_of_much_text_a_part_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:

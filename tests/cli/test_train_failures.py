@@ -18,6 +18,7 @@ from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
 from tests.cli.conftest import FEW, Train, complaint, stop_at_update
 from tests.cli.test_train import scripted_losses
+from tests.conftest import flip_a_bit
 from tests.end_to_end.conftest import assert_same
 
 Capture = pytest.CaptureFixture[str]
@@ -166,13 +167,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) ->
     return output
 
 
-def damage(path: Path) -> None:
-    """Flip a bit in the middle."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 4
-    path.write_bytes(content)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "newest", "previous", "is_gone"),
@@ -202,7 +196,7 @@ def test_a_damaged_state_gives_way_to_the_one_before(
     if is_gone:
         (output / "state.safetensors").unlink()
     else:
-        damage(output / "state.safetensors")
+        flip_a_bit(output / "state.safetensors")
     capsys.readouterr()
     assert train(tiny, output, *AVERAGED, "--resume") == 0
     said = capsys.readouterr().err
@@ -237,7 +231,7 @@ def test_two_damaged_states(tmp_path: Path, tiny: Path, train: Train, capsys: Ca
     output = tmp_path / "run"
     shutil.copytree(whole, output)
     for name in ("state.safetensors", "state.1.safetensors"):
-        damage(output / name)
+        flip_a_bit(output / name)
     before = {path: path.read_bytes() for path in output.rglob("*.safetensors")}
     assert train(tiny, output, *AVERAGED, "--resume") == 2
     said = capsys.readouterr().err
@@ -259,7 +253,7 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
     output = tmp_path / "run"
 
     def damaged_before(*arguments: Any, **keywords: Any) -> Any:
-        damage(output / "checkpoints" / "update-00000003.safetensors")
+        flip_a_bit(output / "checkpoints" / "update-00000003.safetensors")
         return whole_checkpoints(*arguments, **keywords)
 
     scripted_losses(monkeypatch, 3.0, 2.0, 1.0, 0.5)

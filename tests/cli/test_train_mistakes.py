@@ -63,30 +63,6 @@ def test_configurations(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "kept", "fragment"),
-    [
-        ("best.safetensors", -5, "damaged, or not a model of this toolkit"),
-        ("state.safetensors", None, "not a model of this toolkit, but a training state"),
-    ],
-)
-def test_models_to_start_from(
-    tmp_path: Path,
-    tiny: Path,
-    trained: Path,
-    train: Train,
-    capsys: Capture,
-    file: str,
-    kept: int | None,
-    fragment: str,
-) -> None:
-    model = tmp_path / "model.safetensors"
-    model.write_bytes((trained / file).read_bytes()[:kept])
-    assert train(tiny, tmp_path / "run", "--init-from", model) == 2
-    assert f"{model}: {fragment}" in complaint(capsys)
-    assert not (tmp_path / "run").exists()
-
-
 def test_outputs_that_cannot_be_written(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert train(tiny, tmp_path / "file") == 2

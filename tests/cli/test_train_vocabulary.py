@@ -88,7 +88,7 @@ def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, 
     references = list(read_lines(tmp_path / "valid.de"))
     write_texts(tmp_path, {name: [*map(cut, read_lines(tmp_path / name))] for name in FILES})
     config, output = config_of(tmp_path, joiner="@@"), tmp_path / "run"
-    assert train(config, output, "training.max_epochs=12") == 0
+    assert train(config, output, "training.max_epochs=12", "training.validate_every=6 epochs") == 0
     assert "validation references" not in capsys.readouterr().err
     written = tmp_path / "output"
     options = ["--beam-size", "1", "--output", str(written), "--device", "cpu", "--alignments", str(tmp_path / "links")]

@@ -21,7 +21,7 @@ from nmt.data import prepare as preparation
 from nmt.data.cache import Facts, built, checked_facts, discard, reused
 from nmt.data.prepare import Prepared, prepare
 from nmt.errors import UserError
-from tests.conftest import ROOT, data_section, write_lines, write_texts
+from tests.conftest import ROOT, data_section, flip_a_bit, write_lines, write_texts
 
 ENGLISH = ["a small dog runs", "two men walk along the river", "the dogs run", "snow", "men and dogs"] * 8
 GERMAN = ["ein Hund läuft", "zwei Männer gehen am Fluss", "die Hunde laufen", "Schnee", "Männer und Hunde"] * 8
@@ -64,20 +64,13 @@ def folder(made: tuple[Path, list[Any]]) -> Iterator[Path]:
     kept.rename(made[0] / "cache")
 
 
-def flipped(path: Path) -> None:
-    """One bit, in the middle."""
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) // 2] ^= 4
-    path.write_bytes(damaged)
-
-
 def replaced(path: Path) -> None:
     """By as many bytes of a sort that JSON and numbers may have."""
     path.write_bytes(b"1" * path.stat().st_size)
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "a bit flipped": flipped,
+    "a bit flipped": flip_a_bit,
     "zeroed": lambda path: path.write_bytes(bytes(path.stat().st_size)) and None,
     "digits": replaced,
     "truncated": lambda path: os.truncate(path, path.stat().st_size - 1),
@@ -135,9 +128,9 @@ def test_two_that_find_the_same_damage(
 ) -> None:
     """The other has mended it already when this one removes it; both have the data, and so has the next."""
     ids = run(folder).train.folder
-    flipped(ids / "source.values")
+    flip_a_bit(ids / "source.values")
     (model,) = (folder / "cache" / "subwords").glob("*/model")
-    flipped(model)
+    flip_a_bit(model)
     others: list[Prepared] = []
 
     def discard_later(path: Path) -> None:

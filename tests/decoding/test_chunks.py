@@ -27,6 +27,7 @@ from nmt.decoding.chunks import (
 from nmt.errors import UserError
 from nmt.processes import ALONE, Processes
 from nmt.signals import Stopped, raised
+from tests.conftest import flip_a_bit
 
 SIZES = [3, 2, 3, 2, 1]  # lines of the chunks
 LINES = sum(SIZES)
@@ -179,12 +180,7 @@ def test_killed_at_any_operation_on_the_disk(translation: Translation) -> None:
 
 
 def flipped(name: str) -> Damage:
-    def flip(folder: Path) -> None:
-        content = bytearray((folder / name).read_bytes())
-        content[len(content) // 2] ^= 1
-        (folder / name).write_bytes(content)
-
-    return flip
+    return lambda folder: flip_a_bit(folder / name)
 
 
 def swapped(*names: tuple[str, str]) -> Damage:
