@@ -14,6 +14,7 @@ import torch
 import yaml
 
 from nmt.cli.train import main
+from nmt.cli.translate import main as translate
 from nmt.experiment import validation
 from nmt.training import dry_run
 from nmt.training.update import UpdateResult, update
@@ -120,6 +121,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
     shown = "training.validation.samples=4"  # in TensorBoard
     assert train(tiny, output, "training.keep_best=2", "training.keep_last=2", shown) == 0
     return output
+
+
+def translated(model: Path, source: Path, *options: object) -> list[str]:
+    """The lines that nmt-translate writes beside the source, with which it must succeed."""
+    output = source.with_name("output.txt")
+    arguments = ("--model", model, "--input", source, "--output", output, "--device", "cpu", *options)
+    assert translate([str(argument) for argument in arguments]) == 0
+    return lines(str(output))
 
 
 def refused(capsys: pytest.CaptureFixture[str], program: Callable[[list[str]], int], *options: object) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import evaluate, translate
-from tests.cli.conftest import Train, refused
+from tests.cli.conftest import Train, lines, refused, translated
 from tests.conftest import write_lines
 
 Capture = pytest.CaptureFixture[str]
@@ -26,33 +26,17 @@ def source(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "source", LINES)
 
 
-def translated(model: Path, source: Path, *options: str | Path) -> list[str]:
-    output = source.with_name("output")
-    arguments = ["--model", model, "--input", source, "--output", output, "--device", "cpu", *options]
-    assert translate.main([str(argument) for argument in arguments]) == 0
-    return output.read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def test_unknown_words_come_from_the_source_line(model: Path, source: Path) -> None:
-    plain, copied = translated(model, source), translated(model, source, "--replace-unknown")
-    assert sum("⁇" in line for line in plain) >= 2
-    for line, before, after in zip(LINES, plain, copied, strict=True):
-        assert "⁇" not in after
-        assert (before == after) == ("⁇" not in before)
-        kept = [word for word in before.split() if word != "⁇"]
-        brought = [word for word in after.split() if word not in kept]
-        assert set(brought) <= set(line.split())  # with their capitals, though the model is lowercased
-
-
-def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_both_commands_replace_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
     expected = translated(model, source, "--replace-unknown")
+    assert sum("⁇" in line for line in translated(model, source)) >= 2
+    assert not any("⁇" in line for line in expected)
     later = translated(model, source, "--replace-unknown", "--alignment-step", "next")
     arguments = ["--model", model, "--source", source, "--reference", source, "--output", tmp_path / "saved"]
     arguments = [*arguments, "--replace-unknown"]
     assert evaluate.main([str(argument) for argument in [*arguments, "--alignment-step", "next"]]) == 0
-    assert (tmp_path / "saved").read_text(encoding="utf-8").split("\n")[:-1] == later
+    assert lines(str(tmp_path / "saved")) == later
     assert evaluate.main([str(argument) for argument in arguments]) == 0
-    assert (tmp_path / "saved").read_text(encoding="utf-8").split("\n")[:-1] == expected
+    assert lines(str(tmp_path / "saved")) == expected
     assert "4 sentences" in capsys.readouterr().out
 
 

@@ -11,6 +11,7 @@ from nmt.decoding.reading import Languages
 from nmt.decoding.translator import Translator
 from nmt.errors import InputWarning
 from nmt.models.model_file import load_model, save_model
+from tests.cli.conftest import refused, translated
 from tests.conftest import write_lines
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
@@ -28,13 +29,6 @@ LINES = [[0, 1], [2], [], [3, 2, 1, 0], [1, 1, 1], [0], [2, 3]]  # the sentences
 def source(tmp_path: Path) -> Path:
     lines = ("  ".join(SENTENCES[one] for one in line) for line in LINES)
     return write_lines(tmp_path / "source", lines)
-
-
-def translated(model: Path, source: Path, *options: object, code: int = 0) -> list[str]:
-    output = source.with_name("output")
-    arguments = ("--model", model, "--input", source, "--output", output, *options)
-    assert main([str(one) for one in arguments]) == code
-    return output.read_text(encoding="utf-8").split("\n")[:-1] if code == 0 else []
 
 
 @pytest.fixture
@@ -57,8 +51,8 @@ def test_lines_of_a_pipe(model, source, expected, monkeypatch, capfdbinary) -> N
 
 
 def test_a_name_that_is_no_language(model, source, capsys) -> None:
-    translated(model, source, "--split-sentences", "English", "--diversity", 1, code=2)
-    said = capsys.readouterr().err
+    arguments = ("--input", source, "--output", source.with_name("output"), "--split-sentences")
+    said = "\n".join(refused(capsys, main, "--model", model, *arguments, "English", "--diversity", 1))
     assert "'English' is no code of a language; name" in said
     assert "--diversity" in said, "with the other mistakes"
     file = load_model(model)
@@ -66,8 +60,8 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     other = source.with_name("other.safetensors")
     save_model(other, file._replace(config=file.config.model_copy(update={"data": data})))
     for options in ((), ("--chunk-lines", 2)):
-        translated(other, source, "--split-sentences", *options, code=2)
-        assert "the model's data.source_language: 'Martian' is no code" in capsys.readouterr().err
+        (message,) = refused(capsys, main, "--model", other, *arguments, *options)
+        assert "the model's data.source_language: 'Martian' is no code" in message
         assert not list(source.parent.glob("*.chunks-*"))
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
@@ -88,8 +82,8 @@ def test_a_model_s_language_without_a_name_is_called_the_model_s(model) -> None:
 
 def test_a_number_is_no_language(model, source, capsys) -> None:
     for number in ("12", "1e3"):
-        translated(model, source, "--split-sentences", number, code=2)
-        assert f"{number!r} is no code of a language" in capsys.readouterr().err
+        said = refused(capsys, main, "--model", model, "--input", source, "--split-sentences", number)
+        assert f"{number!r} is no code of a language" in said[0]
 
 
 def test_what_is_evaluated_is_cut_alike(model, source, expected, capsys) -> None:

@@ -16,7 +16,6 @@ import pytest
 from nmt.cli.cutting import facts_of
 from nmt.cli.translate import main
 from nmt.decoding import translator
-from nmt.decoding.options import TranslationOptions
 from nmt.decoding.reading import Reader
 from nmt.decoding.translator import Translator
 from nmt.evaluation import alignment_plot
@@ -159,15 +158,6 @@ def test_pictures_are_numbered_by_the_lines_of_the_text(
     assert command.run("--chunk-lines", 1, "--plot-alignments", tmp_path / "pictures") == 0
     names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert names == ["000001.png", "000003.png", "000004.png"]
-
-
-def test_a_text_cut_where_lines_are_translated_together(model: Path) -> None:
-    """Pieces of at least 40 × batch_tokens characters, line ends counted; the last may have fewer."""
-    translator = Translator.load(model)
-    options = TranslationOptions(batch_tokens=1)
-    lines = ["x" * 39, "", "y" * 38, "z" * 100, "", "w"]
-    assert list(translator.together(lines, options)) == [1, 2, 1, 2]
-    assert list(translator.together([], options)) == []
 
 
 def test_more_shards_than_chunks(command: Command, capsys: pytest.CaptureFixture[str]) -> None:

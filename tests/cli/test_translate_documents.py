@@ -1,7 +1,6 @@
 """nmt-translate --format: documents in, documents out, with a tiny random model; what is said about mistakes."""
 
 import gzip
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from nmt.cli.translate import main
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from tests.cli.conftest import refused
-from tests.random_model import exported
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
 
@@ -46,16 +44,19 @@ def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
     assert output.read_bytes().decode() == expected != text
 
 
-@pytest.mark.slow
-def test_standard_input_and_output(model: Path) -> None:
-    command = [sys.executable, "-m", "nmt", "translate", "--model", str(exported(model)), "--format", "html"]
-    done = subprocess.run(command, input=HTML.encode(), capture_output=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.decode() == translate_document(Translator.load(exported(model)), HTML, format="html")
-    assert done.stdout.endswith(b"</p>\r\n<!-- two men -->")
-    packed = subprocess.run(command, input=gzip.compress(HTML.encode()), capture_output=True, timeout=100)
-    assert packed.returncode == 2
-    assert packed.stderr.startswith(b"nmt-translate: error: standard input is gzip, and only files are unpacked")
+def test_standard_input_and_output(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for content, code in ((HTML.encode(), 0), (gzip.compress(HTML.encode()), 2)):
+        (tmp_path / "page").write_bytes(content)
+        with (tmp_path / "page").open() as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            assert main(["--model", str(model), "--format", "html"]) == code
+        output, errors = capsysbinary.readouterr()
+        if code == 0:
+            assert output.decode() == translate_document(Translator.load(model), HTML, format="html")
+            assert output.endswith(b"</p>\r\n<!-- two men -->")
+    assert errors.startswith(b"nmt-translate: error: standard input is gzip, and only files are unpacked")
 
 
 def test_a_document_with_nothing_to_translate_is_warned_of(

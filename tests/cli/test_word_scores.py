@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.translate import main
 from tests.cli.test_glossary import folder, translated
 
 __all__ = ["folder"]  # a fixture
@@ -26,11 +25,3 @@ def test_lines_of_json(model: Path, folder: Path) -> None:
     translated(model, folder, *options, "--chunk-lines", "1", "--alignments", str(folder / "links"))
     assert scores.read_text() == before
     assert len((folder / "links").read_text().splitlines()) == 7
-
-
-def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--model", str(model), "--input", str(folder / "in"), "--word-scores"]
-    assert main([*arguments, "-"]) == 2
-    assert "--word-scores -: standard output has the other lines; give a file" in capsys.readouterr().err
-    assert main([*arguments, str(folder / "scores"), "--format", "html"]) == 2
-    assert "--word-scores goes with --format text" in capsys.readouterr().err

@@ -1,20 +1,15 @@
 """What lies between the translator and the search: batches, threads, and a model that gives a line no translation."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.decoding import batched_search
 from nmt.decoding.batched_search import Search, longest_translation, shortest_translation
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
-from nmt.decoding.threads import MOST
 from nmt.errors import UserError
 from tests.decoding.conftest import CopyModel, CopyState
 
@@ -44,28 +39,23 @@ def search(*models: Any, beam_size: int = 5, **options: Any) -> Search:
 @pytest.mark.parametrize(
     ("decoding", "options", "expected"),
     [
-        ({"batch_tokens": 10}, {}, [[1, 2], [0]]),
-        ({"batch_tokens": 9}, {}, [[1], [2, 0]]),
-        ({"batch_tokens": 10, "beam_size": 1}, {}, [[1, 2], [0]]),
-        ({"batch_tokens": 18, "beam_size": 10}, {}, [[1], [2, 0]]),  # half as many rows, twice as wide
-        ({"batch_tokens": 18, "beam_size": 10}, {"sampling": SamplingConfig()}, [[1, 2, 0]]),
-        ({"batch_tokens": 18, "beam_size": 1}, {"n_best": 10, "sampling": SamplingConfig()}, [[1], [2, 0]]),
-        ({"batch_tokens": 100}, {}, [[1, 2, 0]]),
-        ({"batch_tokens": 100, "batch_sentences": 2}, {}, [[1, 2], [0]]),
+        ({"batch_tokens": 10}, {}, [(2, 5), (1, 2)]),
+        ({"batch_tokens": 9}, {}, [(1, 5), (2, 3)]),
+        ({"batch_tokens": 10, "beam_size": 1}, {}, [(2, 5), (1, 2)]),
+        ({"batch_tokens": 18, "beam_size": 10}, {}, [(1, 5), (2, 3)]),  # half as many rows, twice as wide
+        ({"batch_tokens": 18, "beam_size": 10}, {"sampling": SamplingConfig()}, [(3, 5)]),
+        ({"batch_tokens": 18, "beam_size": 1}, {"n_best": 10, "sampling": SamplingConfig()}, [(1, 5), (2, 3)]),
+        ({"batch_tokens": 100}, {}, [(3, 5)]),
+        ({"batch_tokens": 100, "batch_sentences": 2}, {}, [(2, 5), (1, 2)]),
     ],
 )
 def test_what_is_searched_together(
-    decoding: dict[str, Any], options: dict[str, Any], expected: list[list[int]]
+    decoding: dict[str, Any], options: dict[str, Any], expected: list[tuple[int, int]]
 ) -> None:
-    """Sources of 2, 5 and 3 tokens, END counted, the longest first."""
-    batched = search(decoding=DecodingConfig(**decoding), **options)._batches(segments([4], [4, 5, 6, 7], [4, 5]))
-    assert list(batched) == expected
-
-
-def test_segments_with_phrases_have_batches_of_their_own_at_the_end() -> None:
-    several = segments([4], [4, 5], [4, 5, 6])
-    several[1] = several[1]._replace(phrases=[Required("a", [4], True)])
-    assert list(search()._batches(several)) == [[2, 0], [1]]
+    """Sources of 2, 5 and 3 tokens, END counted, the longest first: the rows of each batch, and the longest of them."""
+    model = CopyModel(11)
+    search(model, decoding=DecodingConfig(**decoding), **options).hypotheses(segments([4], [4, 5, 6, 7], [4, 5]))
+    assert model.batches == expected
 
 
 def test_the_longest_translation() -> None:
@@ -101,35 +91,3 @@ def test_one_line_without_a_translation_is_a_mistake_of_the_model() -> None:
     assert [best[0].tokens for best in silent.hypotheses(segments([5, 6], [8]))] == [[5, 6], [8]]
     with pytest.raises(UserError, match=r"every translation of a line the probability 0: its weights are not finite"):
         silent.hypotheses(segments([5, 6], [SILENT]))
-
-
-def test_as_many_batches_are_searched_at_once_as_the_scorer_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def one_after_the_other(work: Callable, items: Sequence, *, most: int = MOST) -> list:
-        asked.append(most)
-        return list(map(work, items))
-
-    monkeypatch.setattr(batched_search, "side_by_side", one_after_the_other)
-    one = search(CopyModel(11))
-    for most in (one.scorer.most_batches, RuntimeScorer.most_batches):
-        monkeypatch.setattr(one.scorer, "most_batches", most)
-        one.hypotheses(segments([5, 6], [8]))
-    assert asked == [1, MOST]
-
-
-def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ended(Exception):
-        pass
-
-    steps = []
-
-    def check() -> None:
-        steps.append(len(steps))
-        if len(steps) == 3:
-            raise Ended
-
-    monkeypatch.setattr(batched_search, "check", check)
-    with pytest.raises(Ended):
-        search(CopyModel(11)).hypotheses(segments([5, 6, 8, 9, 10]))
-    assert steps == [0, 1, 2]

@@ -1,5 +1,10 @@
-"""Alignments of a model whose right alignment is known, for every type of decoder: a weight off by one would show."""
+"""Alignments of a model whose right alignment is known, for every type of decoder: a weight off by one would show.
 
+No weight is off by one step or one position: each window is as narrow as the alignment allows, and the alignment goes
+back and forth.
+"""
+
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -7,19 +12,58 @@ import pytest
 from nmt.decoding import translator as translator_module
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.runtime import RuntimeScorer
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
-from tests.known_model import DECODERS, save_known_model
+from nmt.models.decoders import DECODERS as TYPES
+from nmt.models.scopes import SCOPES
+from tests.known_model import ATTENTIONS, DECODERS, save_known_model
 from tests.translating import translate
 
 SOURCE = ["today", "she", "reads", "the", "old", "book", "."]
 TARGET = ["heute", "liest", "sie", "alte", "Bücher", "."]
 LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]  # two words change places, and one has no translation
 
+# Three words of two, three and one piece; the last target word has two pieces that look at the first source word and
+# one that looks at the second.
+LETTERS = (["ab", "cde", "f"], ["gh", "k", "lmn"])
+LETTER_LINKS = [(2, 0), (3, 1), (5, 2), (1, 3), (0, 4), (4, 5)]
+MERGED = [[0, 1, 0, 0], [0, 0, 1, 0], [2 / 3, 1 / 3, 0, 0]]  # the last column is the end's
+
+
+def test_every_member_of_both_families_takes_part() -> None:
+    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
+    assert {settings.get("scope", "global") for settings in ATTENTIONS.values()} == set(SCOPES)
+
+
+@pytest.mark.parametrize(
+    ("attention", "decoder", "split"),
+    [
+        *(("global", decoder, split) for decoder, split in zip(DECODERS, cycle([False, True]))),
+        *((attention, "luong", attention == "local-p") for attention in ATTENTIONS if attention != "global"),
+    ],
+)
+def test_the_alignment_is_the_one_it_was_made_with(attention: str, decoder: str, split: bool, tmp_path: Path) -> None:
+    """By PyTorch; of words, or of words that are `split` into pieces."""
+    (source, target), links = (LETTERS, LETTER_LINKS) if split else ((SOURCE, TARGET), LINKS)
+    save_known_model(tmp_path / "model", source, target, links, decoder=decoder, attention=attention, split=split)
+    translator, lines = Translator.load(tmp_path / "model"), [" ".join(source), "", "  ".join(source)]
+    assert isinstance(translator.scorer, Scorer)
+    found = [best for best, *_ in translator.translate(lines, alignments=True)]
+    assert [best.text for best in found] == [" ".join(target), "", " ".join(target)]
+    pairs = zip(lines, [best.text for best in found], strict=True)
+    scored = score(translator, pairs, TranslationOptions(alignments=True))
+    expected = [(1, 0), (2, 1), (0, 2)] if split else links
+    for way in ([best.soft_alignment for best in found], [one.alignment for one in scored]):
+        assert [alignment and alignment.links for alignment in way] == [expected, [], expected]
+        for alignment in way[::2] if split else []:
+            assert alignment is not None
+            assert alignment.weights.tolist() == [pytest.approx(row, abs=0.01) for row in MERGED]
+
 
 @pytest.fixture(params=DECODERS)
 def translator(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Translator:
-    """By ONNX Runtime; PyTorch's alignments are those of `tests/cli/test_known_alignments.py`."""
+    """By ONNX Runtime."""
     monkeypatch.setattr(translator_module, "WORTH_EXPORTING", 1)
     save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
     return Translator.load(tmp_path / "model")

@@ -85,6 +85,7 @@ def test_what_does_not_go_together(options: dict[str, Any], named: list[list[str
         ({"batch_sentences": 0}, "batch_sentences", "0", "a whole number, at least 1 and at most 1,000,000,000"),
         ({"diversity": float("inf")}, "diversity", "inf", "a number, at least 0"),
         ({"end_links": "first"}, "end_links", "'first'", "last, none, best"),
+        ({"alignment_step": "later"}, "alignment_step", "'later'", "this, next"),
         ({"alignments": "yes"}, "alignments", "'yes'", "true or false"),
         ({"sampling": {"temperature": 0}}, "sampling.temperature", "0", "a number, more than 0 and at most 100"),
     ],

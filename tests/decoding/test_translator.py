@@ -87,12 +87,6 @@ def test_the_score_and_the_pieces(copy_model, vocabularies) -> None:
     assert translation.score == pytest.approx((len(translation.tokens) + 1) * math.log(0.9), rel=1e-5)
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\t \t", "\u3000"])
-def test_a_blank_line_stays_blank_and_does_not_reach_the_model(copy_model, vocabularies, blank) -> None:
-    assert list(Translator([copy_model], vocabularies).translate([blank])) == [[Translation("", 0.0, [])]]
-    assert copy_model.batches == []
-
-
 @pytest.mark.parametrize("blank", ["\t", "\r\r", "\u3000", "\u00a0", "\u2028"])
 def test_a_blank_line_stays_blank_where_its_spaces_are_pieces(copy_model, blank) -> None:
     """Without normalization only U+0020 is nothing to the subword model."""

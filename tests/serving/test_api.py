@@ -66,10 +66,6 @@ def refused(response: Any, status: int) -> str:
     return str(error[1])
 
 
-def test_a_text(client: Client) -> None:
-    assert ask(client) == {"translatedText": "eno owt"}
-
-
 def test_a_byte_order_mark(client: Client) -> None:
     """As some programs on Windows write it."""
     body = b'\xef\xbb\xbf{"q": "one", "source": "en", "target": "de"}'
