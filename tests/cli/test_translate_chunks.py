@@ -235,8 +235,6 @@ def test_a_mistake_in_a_line_is_named_by_its_place(
 
 def test_what_cannot_be_cut(command: Command, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
-    assert main(["--model", str(command.model), "--chunk-lines", "0"]) == 2
-    assert "--chunk-lines 0: allowed: a whole number, at least 1" in capsys.readouterr().err
     assert main(["--model", str(command.model), "--resume"]) == 2
     said = capsys.readouterr().err
     assert "nmt-translate: 2 problems:" in said

@@ -72,7 +72,7 @@ def table_beam_search(
     *,
     beam_size: int,
     limits: Sequence[int],
-    length_penalty: LengthPenalty,
+    length_penalty: LengthPenalty = "average",
     n_best: int = 1,
     rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:

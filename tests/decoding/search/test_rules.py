@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from nmt.decoding.search.hypotheses import Array, Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
@@ -28,26 +28,6 @@ from tests.decoding.tables import (
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
 SENTENCES, LIMIT = 3, 5
-
-
-def searched(
-    tables: Array,
-    rules: list[Rule],
-    *,
-    beam_size: int,
-    limits: list[int],
-    length_penalty: LengthPenalty = "average",
-    n_best: int = 1,
-    prefix: ForcedPrefix | None = None,
-) -> list[list[Hypothesis]]:
-    return table_beam_search(
-        tables,
-        beam_size=beam_size,
-        limits=limits,
-        length_penalty=length_penalty,
-        n_best=n_best,
-        rules=rules if prefix is None else [*rules, prefix],
-    )
 
 
 def words(results: list[list[Hypothesis]]) -> list[list[Words]]:
@@ -100,8 +80,8 @@ def every_translation(
 def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: LengthPenalty) -> None:
     rules, allows = RULES[name]
     tables = random_tables(SENTENCES, 6, seed=11)  # the words are UNKNOWN, 4 and 5
-    results = searched(
-        tables, rules, beam_size=400, limits=[LIMIT] * SENTENCES, length_penalty=length_penalty, n_best=7
+    results = table_beam_search(
+        tables, rules=rules, beam_size=400, limits=[LIMIT] * SENTENCES, length_penalty=length_penalty, n_best=7
     )
     for transitions, result in zip(tables.tolist(), results, strict=True):
         every = {
@@ -149,16 +129,16 @@ def test_a_translation_ends_where_the_rules_leave_nothing() -> None:
     tables = random_tables(2, 6, seed=5)
     rules = [MinimumLength(np.array([10, 10])), NoRepeatedNgrams(1)]
     for beam_size in (1, 2, 9):
-        for (best,) in searched(tables, rules, beam_size=beam_size, limits=[20, 12]):
+        for (best,) in table_beam_search(tables, rules=rules, beam_size=beam_size, limits=[20, 12]):
             assert sorted(best.tokens) == [UNKNOWN, 4, 5]
             assert math.isfinite(best.score)
 
 
 def test_the_maximal_length_prevails() -> None:
     tables = random_tables(1, 9, seed=5)
-    (best,) = searched(tables, [NoRepeatedNgrams(1), NoUnknown()], beam_size=2, limits=[1])[0]
+    (best,) = table_beam_search(tables, rules=[NoRepeatedNgrams(1), NoUnknown()], beam_size=2, limits=[1])[0]
     assert best.tokens == []
-    (best,) = searched(tables, [MinimumLength(np.array([3]))], beam_size=2, limits=[4])[0]
+    (best,) = table_beam_search(tables, rules=[MinimumLength(np.array([3]))], beam_size=2, limits=[4])[0]
     assert len(best.tokens) == 3
 
 
@@ -172,8 +152,8 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
     prefixes = [[], [5], [4, 4, UNKNOWN]]
     forced = ForcedPrefix(prefixes, [False] * 3, np.zeros(6, dtype=bool))
     tables = random_tables(3, 6, seed=13)
-    results = searched(
-        tables, [], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3, prefix=forced
+    results = table_beam_search(
+        tables, rules=[forced], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3
     )
     for transitions, prefix, result in zip(tables.tolist(), prefixes, results, strict=True):
         every = scores_of_all(transitions, (UNKNOWN, 4, 5), LIMIT, length_penalty)
@@ -185,7 +165,7 @@ def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
     tables = random_tables(1, 8, seed=21)
     forced = ForcedPrefix([[4, 4, UNKNOWN]], [False], np.zeros(8, dtype=bool))
     rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(np.array([5]))]
-    for best in searched(tables, rules, beam_size=3, limits=[9], n_best=3, prefix=forced)[0]:
+    for best in table_beam_search(tables, rules=[*rules, forced], beam_size=3, limits=[9], n_best=3)[0]:
         assert best.tokens[:3] == [4, 4, UNKNOWN]
         assert len(best.tokens) >= 5
         assert len(set(best.tokens[3:]) - {4, UNKNOWN}) == len(best.tokens) - 3
