@@ -295,9 +295,12 @@ def word_links(prepared: Prepared, row: int) -> set[tuple[str, str]]:
     return {(pieces[0][int(s)], pieces[1][int(t)]) for t, s, _ in corpus.links(row)}
 
 
-def test_alignments_are_kept_with_their_pairs(folder: Path) -> None:
-    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
-    prepared = run(folder, **with_alignments(folder, LINKS), **words)
+@pytest.mark.parametrize("tag", [None, "<BT>"])
+def test_alignments_are_kept_with_their_pairs(folder: Path, tag: str | None) -> None:
+    """Also behind a tag, which comes first in every source."""
+    changes = with_alignments(folder, LINKS)
+    changes["data__train"][0]["tag"] = tag
+    prepared = run(folder, **changes, subwords__type="word", subwords__size=60, data__max_length=50)
     assert prepared.train.has_alignments
     assert not prepared.valid.has_alignments
     assert len(prepared.train) == 4
@@ -513,11 +516,3 @@ def test_what_the_vocabulary_lacks(folder: Path) -> None:
     other = Subwords.train(["абвгд"], settings=config(folder).subwords.model_copy(update={"type": "char"}))
     with pytest.raises(UserError, match=r"training corpus: the vocabulary lacks 100\.0% of the source pieces, in 100"):
         prepare(config(folder), cache=folder / "cache", log=log.append, vocabularies=Vocabularies(other, known))
-
-
-def test_links_of_tagged_sources(folder: Path) -> None:
-    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
-    changes = with_alignments(folder, LINKS)
-    changes["data__train"][0]["tag"] = "<BT>"
-    prepared = run(folder, **changes, **words)
-    assert word_links(prepared, 0) == {("▁a", "▁ein"), ("▁small", "▁ein"), ("▁dog", "▁Hund"), ("▁runs", "▁läuft")}

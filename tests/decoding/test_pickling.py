@@ -87,25 +87,12 @@ def test_made_of_objects(model: Path) -> None:
         pickle.dumps(Translator(loaded.models, loaded.vocabularies))
 
 
-_worker: Translator
-
-
-def begin(translator: Translator) -> None:
-    global _worker
-    _worker = translator
-
-
-def work(place: int, options: TranslationOptions) -> list[list[tuple[str, float]]]:
-    return texts(list(_worker.translate(TEXT[place : place + 3], options, first=place)))
-
-
-@pytest.mark.slow
-def test_a_pool_of_processes(model: Path) -> None:
-    """Which are given options too, and draw for a line what is drawn for it in one process."""
+def test_parts_of_a_text_are_translated_as_a_whole(model: Path) -> None:
+    """As a pool of processes does, which is given options too: for a line the same is drawn as in one process."""
     translator, options = Translator.load(model), TranslationOptions(n_best=2, sampling=SamplingConfig(seed=3))
-    with multiprocessing.get_context("spawn").Pool(2, initializer=begin, initargs=(translator,)) as pool:
-        parts = pool.starmap(work, [(place, options) for place in (0, 3, 6)])
-    together = [best for part in parts for best in part]
+    copy, same = copied(translator), pickle.loads(pickle.dumps(options))
+    parts = [copy.translate(TEXT[place : place + 3], same, first=place) for place in (0, 3, 6)]
+    together = texts([best for part in parts for best in part])
     alone = translated(translator, options)
     assert [[one for one, _ in best] for best in together] == [[one for one, _ in best] for best in alone]
 

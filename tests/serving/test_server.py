@@ -6,7 +6,6 @@ import shlex
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -293,8 +292,7 @@ def test_two_models_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.Cap
     assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_without_the_extra(model: Path) -> None:
-    program = "import sys; sys.modules['uvicorn'] = None; from nmt.cli import serve; serve.main(sys.argv[1:])"
-    ended = subprocess.run([sys.executable, "-c", program, "--model", model], capture_output=True, text=True)
-    assert ended.stderr == "nmt-serve: error: uvicorn is not installed: pip install 'nmt-toolkit[serve]'\n"
+def test_without_the_extra(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert serve.main(["--model", str(model)]) == 2
+    assert capsys.readouterr().err == "nmt-serve: error: uvicorn is not installed: pip install 'nmt-toolkit[serve]'\n"
