@@ -83,7 +83,7 @@ def test_a_model_s_language_without_a_name_is_called_the_model_s(model) -> None:
 def test_a_number_is_no_language(model, source, capsys) -> None:
     for number in ("12", "1e3"):
         said = refused(capsys, main, "--model", model, "--input", source, "--split-sentences", number)
-        assert f"{number!r} is no code of a language" in said[0]
+        assert f"{number!r} is no code of a language" in "\n".join(said)
 
 
 def test_what_is_evaluated_is_cut_alike(model, source, expected, capsys) -> None:

@@ -1,6 +1,5 @@
 """What goes wrong in the midst of training: memory that ends, losses that are no numbers, files that are damaged."""
 
-import json
 import math
 import re
 import shutil
@@ -16,7 +15,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
-from tests.cli.conftest import FEW, Train, complaint, stop_at_update
+from tests.cli.conftest import FEW, Train, complaint, records, stop_at_update
 from tests.cli.test_train import scripted_losses
 from tests.conftest import flip_a_bit
 from tests.end_to_end.conftest import assert_same
@@ -140,8 +139,7 @@ def test_updates_that_are_no_numbers_are_left_out_up_to_a_limit(
     assert train(tiny, tmp_path / "whole", *settings) == 0
     log = (tmp_path / "whole" / "train.log").read_text(encoding="utf-8")
     assert re.findall(r"warning: update .* left out, (\d) of at most (\d)", log) == [("1", "3"), ("2", "3"), ("3", "3")]
-    records = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
-    rows = [line for line in records if line["split"] == "train"]
+    rows = [line for line in records(tmp_path / "whole") if line["split"] == "train"]
     assert [line["step"] for line in rows] == list(range(1, 28))
     assert [line["loss"] for line in rows].count(None) == 3
     assert [line.get("skipped_updates", 0) for line in rows] == sorted(line.get("skipped_updates", 0) for line in rows)

@@ -1,6 +1,5 @@
 """`nmt.train`: what nmt-train does, called by a program."""
 
-import json
 import os
 import re
 import signal
@@ -20,7 +19,7 @@ from nmt.config.schema import Config
 from nmt.experiment import validation
 from nmt.models.model_file import load_model
 from nmt.training.corpus_loss import corpus_loss
-from tests.cli.conftest import Train
+from tests.cli.conftest import Train, records
 
 SETTINGS: dict[str, Any] = {"training.validate_every": "1 update", "training.max_updates": 3, "training.keep_last": 2}
 
@@ -50,8 +49,7 @@ def test_the_run_is_that_of_the_command(tmp_path: Path, tiny: Path, by_command: 
     assert (done.folder, done.model) == (tmp_path / "run", tmp_path / "run" / "best.safetensors")
     assert done.finished == "3 updates"
     assert 0 < done.minutes < 5
-    records = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    validations = [record for record in records if record["split"] == "valid"]
+    validations = [record for record in records(done.folder) if record["split"] == "valid"]
     best = min(validations, key=lambda record: record["loss"])
     assert done.validation == {name: best[name] for name in ("loss", "perplexity", "bleu")}
     [[translation]] = nmt.Translator.load(done.model).translate(["the dog sees the cat ."])

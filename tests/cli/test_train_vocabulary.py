@@ -1,6 +1,5 @@
 """nmt-train with vocabulary files, of whole words and of words that were cut: the model file has all it needs."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from nmt.cli.translate import main as translate
 from nmt.data.corpus import read_lines
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.model_file import load_model
-from tests.cli.conftest import Train, settings, write_corpus
+from tests.cli.conftest import Train, records, settings, write_corpus
 from tests.conftest import data_section, write_lines, write_texts
 
 Capture = pytest.CaptureFixture[str]
@@ -96,8 +95,7 @@ def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, 
     hypotheses = written.read_text(encoding="utf-8").splitlines()
     assert "@@" not in "".join(hypotheses)
     bleu = corpus_scores(hypotheses, references, tokenize="none", metrics=["bleu"])["bleu"].score
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert max(record["bleu"] for record in records if record["split"] == "valid") == pytest.approx(bleu)
+    assert max(record["bleu"] for record in records(output) if record["split"] == "valid") == pytest.approx(bleu)
     assert bleu > 0
     links = (tmp_path / "links").read_text(encoding="utf-8").splitlines()
     for line, source, hypothesis in zip(links, read_lines(tmp_path / "valid.en"), hypotheses, strict=True):
