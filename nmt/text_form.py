@@ -78,8 +78,8 @@ MARKS = {
         "have spaces between words of a script without spaces",
         "give both cut into words, or neither",
     ),
-    "short": Mark(
-        ("short", "long"),
+    "brief": Mark(
+        ("brief", "long"),
         "have fewer than four words",
         "give a model of words a word a line, as tr -s ' ' '\\n' < FILE > NEW writes them, and others sentences",
         least=WORD_LIST,
@@ -144,7 +144,7 @@ class TextForm:
     @property
     def is_word_list(self) -> bool:
         """Whether the lines are words rather than sentences."""
-        return self.share("short") >= WORD_LIST and self.share("unspaced") < SUSPICIOUS
+        return self.share("brief") >= WORD_LIST and self.share("unspaced") < SUSPICIOUS
 
     @property
     def has_no_spaces(self) -> bool:
@@ -235,4 +235,4 @@ def _marks(line: str) -> list[str]:
         is_sentence = len(words) >= _FEWEST and 3 * sum(map(len, words)) > len(_LETTERS.findall(line))
         if is_sentence:  # mostly in such scripts, of which a letter says as much as three
             marks.append("spaced" if len(_SPACES.findall(line)) * _MOST > len(words) else "unspaced")
-    return marks if "unspaced" in marks else [*marks, "short" if line.count(" ") < 3 else "long"]
+    return marks if "unspaced" in marks else [*marks, "brief" if line.count(" ") < 3 else "long"]

@@ -61,7 +61,7 @@ def test_the_first_line_that_is_odd_is_told() -> None:
         (lambda line: f"{line} ||| {line}", "barred"),
         (lambda line: line.replace("e", "&nbsp;"), "escaped"),
         (lambda line: f"<unk> {line}", "unknown"),
-        (lambda line: line.split()[0], "short"),
+        (lambda line: line.split()[0], "brief"),
     ],
 )
 def test_a_change_of_form_is_found(shared_data: Path, change: Any, mark: str) -> None:
@@ -115,6 +115,9 @@ def test_what_a_model_file_says() -> None:
     assert kept == TextForm("the model's training text", form.counts)
     for other in ({}, {FORMS: None}, {FORMS: []}, {FORMS: [3]}, {FORMS: [{"cased": "many"}]}):
         assert source_form(other) is None
+    before = source_form({FORMS: [{"lines": 1000, "text": 1000, "short": 5}]})  # which counted in another way
+    assert before is not None
+    assert disagreements(form_of(["dog"] * 1000, name="other"), before) == {}
 
 
 def test_several_texts_count_as_one() -> None:

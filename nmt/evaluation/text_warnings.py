@@ -41,7 +41,7 @@ def text_warnings(
     for form in (*written, *given):
         of_text = format_warnings(form, tokenize if "bleu" in metrics else None)
         if form in written:
-            of_text.pop("short", None)
+            of_text.pop("brief", None)
         warnings += [message for mark, message in of_text.items() if mark not in told]
         if empty := form.counts["blank"]:
             missing = ", which counts as missing" if form in given and len(given) > 1 else ""
@@ -59,7 +59,7 @@ def format_warnings(
     `tokenize` is None without BLEU; `option` is what sets it, and `cure` what mends lines that are split.
     """
     warnings = {}
-    segmented, short, unspaced = map(form.share, ("segmented", "short", "unspaced"))
+    segmented, brief, unspaced = map(form.share, ("segmented", "brief", "unspaced"))
     tokenized, untokenized = (form.counts[mark] / max(form.counts["text"], 1) for mark in ("tokenized", "untokenized"))
     if segmented >= SUSPICIOUS:
         warnings["segmented"] = (
@@ -82,8 +82,8 @@ def format_warnings(
             f"so: BLEU is not comparable; set {option} to 13a, or to another one that suits the language"
         )
     if tokenize in BY_SPACES and form.is_word_list:
-        warnings["short"] = (
-            f"{short:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
+        warnings["brief"] = (
+            f"{brief:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
             "even where most lines are right; accuracy and cer, the character error rate, are metrics that suit words"
         )
     return warnings
