@@ -30,16 +30,17 @@ def test_a_run_that_was_interrupted_reads_on(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """135 pairs an epoch: 12 batches of 12. The best model is that of a run without the interruption."""
-    assert train(tiny, tmp_path / "whole", mixed) == 0
+    settings = (mixed, "training.max_epochs=2")
+    assert train(tiny, tmp_path / "whole", *settings) == 0
     told = capsys.readouterr().err
     assert "an epoch reads 27 pairs of " in told
     assert ": weight 0.25, 108 pairs, tagged <BT>" in told
     assert "epoch 1: 12 batches" in told
-    assert "epoch 3.00 · update 36 " in told
+    assert "epoch 2.00 · update 24 " in told
     with monkeypatch.context() as patch:
-        stop_at_validation(patch, 2)
-        assert train(tiny, tmp_path / "run", mixed) == 130
-    assert train(tiny, tmp_path / "run", mixed, "--resume") == 0
+        stop_at_validation(patch, 1)
+        assert train(tiny, tmp_path / "run", *settings) == 130
+    assert train(tiny, tmp_path / "run", *settings, "--resume") == 0
     whole, run = (load_model(tmp_path / name) for name in ("whole", "run"))
     assert (tmp_path / "run" / "best.safetensors").read_bytes() == (
         tmp_path / "whole" / "best.safetensors"
