@@ -311,6 +311,7 @@ def _tagged(texts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return words | st.tuples(st.sampled_from("abiu"), words).map(lambda pair: "<{0}>{1}</{0}>".format(*pair))
 
 
+@settings(max_examples=40)
 @given(st.recursive(st.sampled_from(["a", "dog", "runs", "men"]), _tagged, max_leaves=8))
 def test_tags_in_a_line_are_as_in_a_document(translator: Translator, line: str) -> None:
     options, document = TranslationOptions(alignments=True, beam_size=2), HtmlDocument(line)
