@@ -47,8 +47,8 @@ def parser() -> Parser:
         nargs="+",
         metavar="COLUMN",
         help="the columns of tables, by name or by number from 1, that of the target last (default: those named as the "
-        "languages, such as en or English, or source and target, or both of two). Several of the source are read as "
-        "one text, such as a lemma and its tags, and the rows of a lemma, the first of them, are in one part",
+        "languages, such as en or English, or source and target, or both of two). Several of the source are a "
+        "lemma and the tags of its form: the rows of a lemma are in one part, and a tag is a piece by itself",
     )
     made.add_argument("--source-language", metavar="CODE", help="language to translate from, such as en, required")
     made.add_argument("--target-language", metavar="CODE", help="language to translate to, such as de, required")

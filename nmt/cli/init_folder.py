@@ -43,6 +43,7 @@ _COMPARED = 1000  # words that tell swapped sides
 KEPT = ("train", "valid", "test")
 LINKS = "train.align"
 _EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
+_MOST_TAGS, _LONGEST_TAG = 300, 40
 
 Inputs = Mapping[str, Iterable[Pair]]  # by what messages call them
 
@@ -55,6 +56,7 @@ class Read(NamedTuple):
     keys: Keys
     tokenize: str  # what BLEU is to take for words
     normalization: str  # of characters, with which a model can write the targets, and read words
+    tags: Sequence[str]  # of forms
 
 
 class Dropped:
@@ -102,7 +104,7 @@ def write_folder(folder: Path, inputs: Inputs, languages: Sequence[str], trainin
         values = _settings(run_name(folder), languages, endings) | suited_settings(
             counts["train"], units=read.usual.units, tokenize=read.tokenize
         )
-        values["subwords.normalization"] = read.normalization
+        values |= {"subwords.normalization": read.normalization, "subwords.symbols": read.tags}
         if values.get("training.guided_alignment"):
             if write_links([made / f"train.{ending}" for ending in endings], made / LINKS):
                 values["data.train.0.alignments"] = LINKS
@@ -140,7 +142,7 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     every_pair = watched(((name, pair) for name, stream in inputs.items() for pair in stream), "pairs")
     pairs = (named for named in every_pair if not dropped.add(lacking(named[1]), named[1]))
     first = list(islice(pairs, LOOKED_AT))
-    expected, keys = usual([pair for _, pair in first]), Keys()
+    expected, keys, tags = usual([pair for _, pair in first]), Keys(), set[str]()
     begun: dict[str, Words] = defaultdict(lambda: (set(), set()))  # words of the first pairs of each input
     with open(every[0], "wb") as sources, open(every[1], "wb") as targets:
         for name, pair in chain(first, pairs):
@@ -150,6 +152,7 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             sources.write(f"{source}\n".encode())
             targets.write(f"{target}\n".encode())
             keys.add(source, target, pair.document)
+            tags.update(tag for tag in pair.tags if 1 < len(tag) <= _LONGEST_TAG)
             if len(begun[name][0]) < _COMPARED:
                 begun[name][0].update(source.lower().split())
                 begun[name][1].update(target.lower().split())
@@ -158,7 +161,8 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
     suited = _suited(expected.units, [pair for _, pair in first], target_language)
-    return Read(len(keys) + dropped.counts.total(), expected, keys, *suited)
+    are_tags = expected.units == "words" and len(tags) <= _MOST_TAGS  # and not other words
+    return Read(len(keys) + dropped.counts.total(), expected, keys, *suited, sorted(tags) if are_tags else [])
 
 
 def _suited(units: str, pairs: Sequence[Pair], language: str) -> tuple[str, str]:
@@ -231,4 +235,5 @@ def _report(folder: Path, read: Read, counts: Counter[str], dropped: Dropped, *,
     if read.usual.units == "sentences":
         yield compared(counts["train"])
     else:
-        yield f"the lines are {read.usual.units}, not sentences: the model reads and writes characters"
+        tags = f", and reads {counted(len(read.tags), 'tag')}, with spaces between them" if read.tags else ""
+        yield f"the lines are {read.usual.units}, not sentences: the model reads and writes characters{tags}"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from nmt.config.yaml_text import KeyPath, read_yaml, write_yaml
+from nmt.config.yaml_text import KeyPath, on_one_line, read_yaml
 
 TABLE: dict[int, dict[str, Any]] = {  # from so many training pairs on; `suited_settings` names the sources
     0: {
@@ -103,12 +103,6 @@ def filled_in(starter: str, values: Mapping[str, Any], head: str) -> str:
         if number is None or not is_there:
             raise KeyError(key)
         indented, _, comment = re.split(rf"({path[-1]}:.*?)(?=$| #)", lines[number - 1])
-        lines[number - 1] = f"{indented}{path[-1]}: {_on_one_line(value)}{comment}"
+        lines[number - 1] = f"{indented}{path[-1]}: {on_one_line(value)}{comment}"
     body = re.sub(r"\A(#.*\n)*", "", "\n".join(lines))
     return f"# {head}\n{body}"
-
-
-def _on_one_line(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_on_one_line(each)}" for key, each in value.items()) + "}"
-    return write_yaml({"": value}).partition(":")[2].strip()

@@ -226,8 +226,15 @@ def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
     return YamlError(f"{message}; the line reads: {shown}" if shown else message, mark.line + 1)
 
 
+_WRITING: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
+
+
 def write_yaml(value: Any) -> str:
     """Write plain values in the order of their keys; `read_yaml` reads back equal values."""
-    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
     # Not the writer in C, which refuses lone surrogates: they stand for bytes of a path that is not UTF-8.
-    return str(yaml.dump(value, Dumper=_Writer, default_flow_style=False, **options))
+    return str(yaml.dump(value, Dumper=_Writer, default_flow_style=False, **_WRITING))
+
+
+def on_one_line(value: Any) -> str:
+    """The same for a value behind its key."""
+    return str(yaml.dump([value], Dumper=_Writer, default_flow_style=True, **_WRITING)).strip()[1:-1]

@@ -3,6 +3,7 @@
 Memories of translators are read by `nmt.documents.memories`, and `cleaning.py` says which pairs are of use.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, product
@@ -24,6 +25,7 @@ class Pair(NamedTuple):
     place: str  # of the pair: file and line
     document: str = ""  # that they are from; "": not known
     fault: str = ""  # a key of `cleaning.RULES` for what is no pair
+    tags: Sequence[str] = ()  # of a form, which the source has behind its lemma
 
 
 @lru_cache(maxsize=1000)
@@ -62,8 +64,8 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
 
     `names`: what the columns of source and target may be called, the language first. `columns`: those that are, the
     target last, or their numbers from 1; without them there may also be two columns without names. A source of several
-    columns, such as a lemma and its tags, has a space between them and is of the document that the first names. Raises
-    UserError if it is not clear which columns are meant, or a quote does not end.
+    columns is a lemma, which is its document, and the tags of a form, with spaces instead of what is between them.
+    Raises UserError if it is not clear which columns are meant, or a quote does not end.
     """
     of_table = rows(path, ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t")
     beginning = next(of_table, None)
@@ -74,8 +76,10 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
     for line, cells in of_table if has_names else chain([beginning], of_table):
         where = f"{path}, line {line}"
         if len(cells) == len(first):
-            *sources, target = (cells[place].strip() for place in places)
-            yield Pair(" ".join(sources) if all(sources) else "", target, where, "".join(sources[:-1][:1]))
+            source, *features, target = (cells[place].strip() for place in places)
+            tags = [*filter(None, re.split(r"[\s,;|]+", " ".join(features)))]
+            text = " ".join([source, *tags]) if all((source, *features)) else ""
+            yield Pair(text, target, where, source if features else "", tags=tags)
         else:
             yield Pair(" ".join(cells), "", where, fault="columns")
 

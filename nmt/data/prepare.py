@@ -301,6 +301,7 @@ def _grown(subwords: Subwords, places: Mapping[str, str], side: str, may_grow: b
     """The subwords with symbols, of which `places` says where the configuration has them."""
     problems: list[str] = []
     words: dict[str, str] = {}
+    added: list[str] = []
     for symbol, place in places.items():
         if (other := words.setdefault(subwords.normalized(symbol), symbol)) != symbol:
             problems.append(f"{place}: normalization makes {symbol} the same as {other}; choose another symbol")
@@ -315,9 +316,11 @@ def _grown(subwords: Subwords, places: Mapping[str, str], side: str, may_grow: b
                 "training.vocabulary: extended adds it"
             )
         elif grown is not subwords:
-            log(f"subwords: {symbol} added to the {side} pieces")
+            added.append(symbol)
             subwords = grown
     refuse(problems)
+    if added:
+        log(f"subwords: {', '.join(first_of(added, 5))} added to the {side} pieces")
     return subwords
 
 

@@ -6,6 +6,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -240,15 +241,27 @@ def test_words_keep_letters_that_normalization_would_make_others(init: Init, tmp
 
 def test_forms_are_learned_from_a_lemma_and_its_tags_and_no_lemma_is_in_two_parts(init: Init, tmp_path: Path) -> None:
     lemmas = [f"{source.split()[0].lower()}{number}" for number, (source, _) in enumerate(sentences(100))]
-    rows = [(lemma, f"N,{tag}", f"{lemma}{tag.lower()}") for lemma in lemmas for tag in ("PL", "ACC", "DAT")]
+    features = {"N,PL": "N PL", "N | case={ACC/DAT},PL": "N case={ACC/DAT} PL", "N,poss=PSS1S": "N poss=PSS1S"}
+    rows = [(lemma, cell, f"{lemma}{number}") for lemma in lemmas for number, cell in enumerate(features)]
     lines = [f"{number};{lemma} ;{form};{tags}" for number, (lemma, tags, form) in enumerate(rows)]
     file = write_lines(tmp_path / "a.csv", ["No;Lemma;Form;Tags", "0;;form;N", *lines])
     code, out, error = init("--input", str(file), "--columns", "lemma", "Tags", "Form")
     assert (code, error) == (0, "")
     assert "left out: 1 are blank, or not translated, on a side\n" in out
     parts = [part(tmp_path, name) for name in ("train", "valid", "test")]
-    assert sorted([*parts[0], *parts[1], *parts[2]]) == sorted((f"{one} {tags}", form) for one, tags, form in rows)
+    assert sorted(chain(*parts)) == sorted((f"{lemma} {features[cell]}", form) for lemma, cell, form in rows)
     assert sum(len({source.split()[0] for source, _ in pairs}) for pairs in parts) == len(set(lemmas))
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.symbols == ["PL", "case={ACC/DAT}", "poss=PSS1S"], "N may be the first letter of a word"
+    assert "the model reads and writes characters, and reads 3 tags, with spaces between them\n" in out
+
+
+def test_words_of_a_meaning_are_no_tags(init: Init, tmp_path: Path) -> None:
+    rows = [f"wort{number};meaning{number};worte{number}" for number in range(400)]
+    file = write_lines(tmp_path / "a.csv", ["Lemma;Meaning;Form", *rows])
+    assert init("--input", str(file), "--columns", "Lemma", "Meaning", "Form")[0] == 0
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.symbols == []
 
 
 def test_accents_are_written_in_one_form(init: Init, tmp_path: Path) -> None:
