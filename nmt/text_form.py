@@ -81,7 +81,8 @@ MARKS = {
     "brief": Mark(
         ("brief", "long"),
         "have fewer than four words",
-        "give a model of words a word a line, as tr -s ' ' '\\n' < FILE > NEW writes them, and others sentences",
+        "give a model such lines as it is trained on: sentences, or words with all their tags, or single words, as "
+        "tr -s ' ' '\\n' < FILE > NEW writes them",
         least=WORD_LIST,
     ),
     "tabbed": Mark(
@@ -196,7 +197,8 @@ def disagreements(one: TextForm, other: TextForm, *, enough: float = ENOUGH) -> 
     """A complete message for each mark in which two texts disagree, by no chance if `enough` lines would have it; texts
     of the same sentences need fewer."""
     messages = {}
-    for mark in MARKS:
+    counts_words = not (one.has_no_spaces or other.has_no_spaces)
+    for mark in MARKS if counts_words else [mark for mark in MARKS if mark != "brief"]:
         having, lacking = (one, other) if one.share(mark) >= other.share(mark) else (other, one)
         share, rest = having.share(mark), lacking.share(mark)
         expected = min(having.counts[mark], share * lacking.among(mark))

@@ -76,6 +76,7 @@ def test_spaces_in_scripts_without_them() -> None:
     whole = ["两只狗在绿色的田野上奔跑。", "三位女士坐在长椅上唱歌。"] * ENOUGH
     cut = [" ".join(line) for line in whole]
     assert set(found(whole, cut)) == {"spaced"}
+    assert set(found([*whole, *["是的。"] * ENOUGH], cut)) == {"spaced"}, "these have no words to be counted"
     assert found(whole, ["Two dogs, running", "Three women"] * ENOUGH) == {}, "another language has another form"
 
 

@@ -36,6 +36,8 @@ def text_warnings(
         right = right.without_case()
     enough = min(ENOUGH, SUSPICIOUS * right.counts["lines"])
     found = [disagreements(form, right, enough=enough) for form in written]
+    for of_system in found:  # of the same sentences one may have three words, the other four
+        of_system.pop("brief", None)
     warnings = [message + _HERE.get(mark, "") for of_system in found for mark, message in of_system.items()]
     told = set(chain(*found))
     for form in (*written, *given):
