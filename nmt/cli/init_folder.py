@@ -43,7 +43,7 @@ _COMPARED = 1000  # words that tell swapped sides
 KEPT = ("train", "valid", "test")
 LINKS = "train.align"
 _EXAMPLES, _SHOWN = 3, 60  # of each rule; characters of a text in them
-_MOST_TAGS, _LONGEST_TAG = 300, 40
+_MOST_TAGS, _TAG = 300, re.compile("[^\N{LOWER ONE EIGHTH BLOCK}]{2,40}")  # that a vocabulary can have
 
 Inputs = Mapping[str, Iterable[Pair]]  # by what messages call them
 
@@ -152,7 +152,7 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
             sources.write(f"{source}\n".encode())
             targets.write(f"{target}\n".encode())
             keys.add(source, target, pair.document)
-            tags.update(tag for tag in pair.tags if 1 < len(tag) <= _LONGEST_TAG)
+            tags.update(filter(_TAG.fullmatch, pair.tags))
             if len(begun[name][0]) < _COMPARED:
                 begun[name][0].update(source.lower().split())
                 begun[name][1].update(target.lower().split())
@@ -160,14 +160,16 @@ def _read(inputs: Inputs, every: Sequence[Path], target_language: str, dropped: 
     for name, words in begun.items():
         if are_swapped(words, begun[compared_with]):
             warnings.warn(f"{name}: its sides look swapped, compared with {compared_with}", InputWarning, stacklevel=1)
-    suited = _suited(expected.units, [pair for _, pair in first], target_language)
     are_tags = expected.units == "words" and len(tags) <= _MOST_TAGS  # and not other words
-    return Read(len(keys) + dropped.counts.total(), expected, keys, *suited, sorted(tags) if are_tags else [])
+    suited = _suited(expected.units, [pair for _, pair in first], tags if are_tags else (), target_language)
+    return Read(len(keys) + dropped.counts.total(), expected, keys, *suited)
 
 
-def _suited(units: str, pairs: Sequence[Pair], language: str) -> tuple[str, str]:
-    """What BLEU is to take for words, and the normalization of characters: with these, nothing warns of the targets,
-    and words lose no letter of a source either, such as the aspiration of kʰ."""
+def _suited(units: str, pairs: Sequence[Pair], tags: Iterable[str], language: str) -> tuple[str, str, list[str]]:
+    """What BLEU is to take for words, the normalization of characters, and the tags that it leaves as they are.
+
+    With these, nothing warns of the targets, and words lose no letter of a source either, such as the aspiration of kʰ.
+    """
     texts = [pair.target if units == "sentences" else f"{pair.source} {pair.target}" for pair in pairs]
     form = form_of(texts, name="texts")
     of_lines = {"words": ("char",), "characters": ("none",)}
@@ -176,7 +178,8 @@ def _suited(units: str, pairs: Sequence[Pair], language: str) -> tuple[str, str]
     normalization = SubwordsConfig().normalization
     normalizer = SentencePieceNormalizer(rule_name=normalization, add_dummy_prefix=False, escape_whitespaces=False)
     changes = normalized_warning("texts", texts, [*map(normalizer.normalize, texts)])
-    return tokenize, "identity" if changes else normalization
+    symbols = sorted(tag for tag in tags if normalizer.normalize(tag) == tag)  # others may be the same as one of these
+    return tokenize, "identity" if changes else normalization, symbols
 
 
 def _held_out(read: Read, dropped: Dropped) -> int:

@@ -70,7 +70,8 @@ def usual(pairs: Sequence[Pair]) -> Usual:
     single = sorted(map(_single, sides))
     if single[1] > _SINGLE and single[0] > 1 - _SINGLE:
         return Usual("characters", lengths[1] / lengths[0], scripts)
-    is_words = any(sum(len(words_of(text)) == 1 for text in side) > _WORDS * len(pairs) for side in sides)
+    lemmas = [pair.document for pair in pairs if pair.tags]  # of which a form may be several words, as "has gone" is
+    is_words = any(sum(len(words_of(text)) == 1 for text in side) > _WORDS * len(pairs) for side in (*sides, lemmas))
     return Usual("words" if is_words else "sentences", lengths[1] / lengths[0], scripts)
 
 

@@ -64,7 +64,8 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
 
     `names`: what the columns of source and target may be called, the language first. `columns`: those that are, the
     target last, or their numbers from 1; without them there may also be two columns without names. A source of several
-    columns is a lemma, which is its document, and the tags of a form, with spaces instead of what is between them.
+    columns is a lemma, which is its document, and the tags of a form, with spaces instead of what is between them; it
+    is blank without a tag, but not every column has one in every row, as nouns have no tense.
     Raises UserError if it is not clear which columns are meant, or a quote does not end.
     """
     of_table = rows(path, ",;\t" if path.name.lower().endswith((".csv", ".csv.gz")) else "\t")
@@ -78,7 +79,7 @@ def pairs_of_table(path: Path, names: Sequence[Sequence[str]], columns: Sequence
         if len(cells) == len(first):
             source, *features, target = (cells[place].strip() for place in places)
             tags = [*filter(None, re.split(r"[\s,;|]+", " ".join(features)))]
-            text = " ".join([source, *tags]) if all((source, *features)) else ""
+            text = " ".join([source, *tags]) if source and (tags or not features) else ""
             yield Pair(text, target, where, source if features else "", tags=tags)
         else:
             yield Pair(" ".join(cells), "", where, fault="columns")
@@ -101,7 +102,7 @@ def _places(
     lacking = [several[0] for several in wanted if not any(is_language(*both) for both in product(first, several))]
     what = f"none of its columns, {shown}, is {' or '.join(lacking)}"
     if not lacking:
-        what = f"only one of its columns, {shown}, is {' or '.join(one for one, *_ in wanted)}"
+        what = f"too few of its columns, {shown}, are {' and '.join(one for one, *_ in wanted)}"
     raise UserError(
         f"{path}, line {line}: {what}; give --columns SOURCE TARGET, by their names or by their numbers from 1"
     )

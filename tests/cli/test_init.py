@@ -256,6 +256,21 @@ def test_forms_are_learned_from_a_lemma_and_its_tags_and_no_lemma_is_in_two_part
     assert "the model reads and writes characters, and reads 3 tags, with spaces between them\n" in out
 
 
+def test_not_every_form_has_a_tag_in_every_column_or_is_one_word(init: Init, tmp_path: Path) -> None:
+    lemmas = [f"{source.split()[0].lower()}{number}" for number, (source, _) in enumerate(sentences(100))]
+    cells = {"N;N²;;": "ta", "N;N2;;": "te", "N;;;a▁b": "to", "V;;PST;": "ed", "V;;PRF;": " had"}
+    rows = [f"{lemma};{cell};{lemma}{ending}" for lemma in lemmas for cell, ending in cells.items()]
+    file = write_lines(tmp_path / "a.csv", ["Lemma;POS;Class;Tense;Mood;Form", *rows, "kitap;;;;;kitap"])
+    code, out, _ = init("--input", str(file), "--columns", "Lemma", "POS", "Class", "Tense", "Mood", "Form")
+    assert code == 0
+    assert "left out: 1 are blank, or not translated, on a side\n" in out
+    sources = [source.split(maxsplit=1)[1] for name in ("train", "valid", "test") for source, _ in part(tmp_path, name)]
+    assert set(sources) == {"N N²", "N N2", "N a▁b", "V PST", "V PRF"}
+    config = read_config(tmp_path / "made" / "my.yaml", families=FAMILIES).config
+    assert config.subwords.type == "char"
+    assert config.subwords.symbols == ["N2", "PRF", "PST"]
+
+
 def test_words_of_a_meaning_are_no_tags(init: Init, tmp_path: Path) -> None:
     rows = [f"wort{number};meaning{number};worte{number}" for number in range(400)]
     file = write_lines(tmp_path / "a.csv", ["Lemma;Meaning;Form", *rows])
