@@ -1,15 +1,19 @@
 """What lies between the translator and the search: batches, threads, and a model that gives a line no translation."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.decoding import batched_search
 from nmt.decoding.batched_search import Search, longest_translation, shortest_translation
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.runtime import RuntimeScorer
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.segments import Segment
+from nmt.decoding.threads import MOST
 from nmt.errors import UserError
 from tests.decoding.conftest import CopyModel, CopyState
 
@@ -89,3 +93,18 @@ def test_one_line_without_a_translation_is_a_mistake_of_the_model() -> None:
     assert [best[0].tokens for best in silent.hypotheses(segments([5, 6], [8]))] == [[5, 6], [8]]
     with pytest.raises(UserError, match=r"every translation of a line the probability 0: its weights are not finite"):
         silent.hypotheses(segments([5, 6], [SILENT]))
+
+
+def test_as_many_batches_are_searched_at_once_as_the_scorer_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def one_after_the_other(work: Callable, items: Sequence, *, most: int = MOST) -> list:
+        asked.append(most)
+        return list(map(work, items))
+
+    monkeypatch.setattr(batched_search, "side_by_side", one_after_the_other)
+    one = search(CopyModel(11))
+    for most in (one.scorer.most_batches, RuntimeScorer.most_batches):
+        monkeypatch.setattr(one.scorer, "most_batches", most)
+        one.hypotheses(segments([5, 6], [8]))
+    assert asked == [1, MOST]
