@@ -418,7 +418,7 @@ function prepareExtremes() {
   });
   element("second").value = 1;
   metrics.forEach(({ title }, number) => element("measure").append(option(number, title)));
-  element("measure").value = metrics.length - 1; // chrF2, which says more of a single sentence than BLEU
+  element("measure").value = metrics.length - 1; // as chrF2, which says more of a single sentence than BLEU
   for (const id of ["first", "second", "measure"]) element(id).addEventListener("change", extremes);
   element("difference-section").hidden = false;
   extremes();
