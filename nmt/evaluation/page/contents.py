@@ -18,6 +18,7 @@ from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.metrics import METRICS, Counted
 from nmt.evaluation.sentences import Share, Span
 from nmt.symbols import END, PIECES
+from nmt.text_form import form_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -88,7 +89,8 @@ def contents(
     written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
     every = chain.from_iterable(chain(references, *written))
     frequencies = sentences.frequencies(first if training is None else training, every)
-    is_list = sum(len(line.split()) < 2 for line in first) > SINGLE * len(references)
+    singles = sum(len(line.split()) < 2 for line in first)
+    is_list = singles > SINGLE * len(first) and not form_of(first, name="references").has_no_spaces
     unit, about = ("character", "") if is_list else ("word", "; punctuation is not counted")
     side, measured = ("reference", first) if source is None else ("source", source)
     words = _Words(

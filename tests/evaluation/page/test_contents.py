@@ -104,6 +104,11 @@ def test_single_words_are_compared_by_letters_and_metrics_are_those_asked_for() 
     assert "Marked are characters of a translation" in page(report)
 
 
+def test_sentences_without_spaces_are_no_single_words() -> None:
+    report = made(compare({"a": ["两只狗在绿色的田野上奔跑。"]}, [["三只狗在绿色的田野上奔跑。"]]))
+    assert report.groupings[0].about == "Words of the reference; punctuation is not counted."
+
+
 def test_what_differs_behind_the_end_of_a_text_that_is_cut() -> None:
     """Lines are compared whole, word by word: not as the page shows them, and without regard to white space."""
     start = " ".join(["wort"] * 230)
