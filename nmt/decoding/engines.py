@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from nmt.config.schema import EnsembleName
-from nmt.decoding.search.hypotheses import Array, LengthPenalty, Scores, SearchState
+from nmt.decoding.search.hypotheses import Array, LengthPenalty, Scores, SearchState, source_penalty
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def coverage_penalty(state: CoveringState, beta: float, length_penalty: LengthPe
 
         cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
 
-    Where log-probabilities count per target token, with the length penalty "average", so does this per source token.
+    It is divided by the `source_penalty` of the length penalty.
 
     a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
     mean of its models', over the tokens that any of them reads. cp is at most 0, so translations lose that leave words
@@ -159,4 +159,4 @@ def coverage_penalty(state: CoveringState, beta: float, length_penalty: LengthPe
         covered[~mask] = 0.0
         tokens = mask.sum(axis=1)
     penalty: Array = beta * covered.sum(axis=1)
-    return penalty / tokens if length_penalty == "average" else penalty
+    return penalty / source_penalty(tokens, length_penalty)

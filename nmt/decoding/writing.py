@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, compress
-from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from nmt.data.words import UNKNOWN_MARK, PieceWords, Span, has_finer, overlappin
 from nmt.decoding.engines import AnyScorer
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.search.hypotheses import Hypothesis, penalty
+from nmt.decoding.search.hypotheses import Hypothesis, penalty, source_penalty
 from nmt.decoding.text.alignment import (
     Block,
     SoftAlignment,
@@ -338,16 +337,15 @@ class Writer:
         hypotheses = [part.hypothesis for part in parts]
         length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
-        supplements = [hypothesis.supplement for hypothesis in hypotheses]
-        supplement = sum(supplements)
-        if self.decoding.length_penalty == "average":  # where they are means over source tokens
-            tokens = [len(part.segment.source) + 1 for part in parts]
-            supplement = sum(map(mul, tokens, supplements)) / sum(tokens)
+        tokens = [len(part.segment.source) + 1 for part in parts]
+        per_source = partial(source_penalty, length_penalty=self.decoding.length_penalty)
+        supplements = (per_source(of) * one.supplement for of, one in zip(tokens, hypotheses, strict=True))
         ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
         text = joined_sentences([part.text for part in parts], spaces)
         translation = Translation(
             text,
-            log_probability / penalty(length, self.decoding.length_penalty) + supplement,
+            log_probability / penalty(length, self.decoding.length_penalty)
+            + sum(supplements) / per_source(sum(tokens)),
             self.vocabularies.target.pieces(ids),
             ids=ids,
             word_scores=joined_scores(scores, text) if scores else None,

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 LengthPenalty = Literal["none", "average"] | float
+Length = TypeVar("Length", int, Array)
 
 
 class SearchState(Protocol):
@@ -52,3 +53,11 @@ def penalty(length: int, length_penalty: LengthPenalty) -> float:
     if length_penalty == "average":
         return float(length)
     return float(((5.0 + length) / 6.0) ** length_penalty)
+
+
+def source_penalty(length: Length, length_penalty: LengthPenalty) -> Length | Literal[1]:
+    """What the coverage penalty of a source of `length` tokens, END counted, is divided by.
+
+    "average": length, so that both parts of a score count per token. Otherwise 1, as in Wu et al.
+    """
+    return length if length_penalty == "average" else 1
