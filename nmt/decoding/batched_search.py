@@ -29,7 +29,7 @@ from nmt.decoding.search.rules import ForcedPrefix, NoForbidden, Rule, rules_of
 from nmt.decoding.search.sampling import Draws, keys
 from nmt.decoding.text.forbidden import Forbidden
 from nmt.decoding.text.segments import Segment
-from nmt.decoding.threads import check, side_by_side
+from nmt.decoding.threads import FEWEST, check, number, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
 
@@ -99,13 +99,14 @@ class Search:
         return [by_place[place] for place in range(len(segments))]
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[list[int]]:
-        """The places of segments that are searched together."""
+        """The places of segments that are searched together: of a few, there is a batch for each thread."""
         rows = self.decoding.beam_size if self.options.sampling is None else self.options.n_best  # of a segment
         batch_tokens = self.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, rows)
         for constrained in (False, True):
             places = [place for place, segment in enumerate(segments) if bool(segment.phrases) == constrained]
             lengths = [len(segments[place].source) + 1 for place in places]
-            for batch in by_length(lengths, batch_tokens, self.decoding.batch_sentences):
+            share = max(FEWEST, math.ceil(len(places) / min(number(), self.scorer.most_batches)))
+            for batch in by_length(lengths, batch_tokens, min(share, self.decoding.batch_sentences or share)):
                 yield [places[index] for index in batch]
 
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
@@ -199,11 +200,9 @@ def _in_columns(segment: Segment, places: Mapping[int, int]) -> Segment:
     return segment._replace(prefix=prefix, phrases=phrases)
 
 
-def by_length(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:
-    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can.
-
-    They are at most `most`; None: as many as there is room for.
-    """
+def by_length(lengths: Sequence[int], batch_tokens: int, most: int) -> Iterator[list[int]]:
+    """Indices that go together, longest first: at most `most`, and their number × the longest stays within
+    `batch_tokens`, if it can."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and ((len(batch) + 1) * lengths[batch[0]] > batch_tokens or len(batch) == most):

@@ -19,6 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST = 4  # pieces at once: each needs memory
+FEWEST = 8  # sentences of a piece where there are as many: smaller ones cost more than another thread saves
 _busy = Lock()  # the number of threads is the whole process's business, so one call at a time shares them out
 _share: ContextVar[int | None] = ContextVar("_share", default=None)
 _unwanted: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_unwanted", default=())  # of the present work

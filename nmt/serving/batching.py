@@ -13,8 +13,9 @@ from math import ceil
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
+from nmt.decoding.threads import FEWEST
+
 AGAIN, LONGEST = 0.2, 0.25  # of the time of a batch, and seconds, that clients have to ask again
-FEWEST = 8  # lines of a batch where as many wait: smaller ones cost more than another thread saves
 
 Kind = TypeVar("Kind", bound=Hashable)
 Answer = TypeVar("Answer")

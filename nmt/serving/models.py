@@ -5,7 +5,6 @@ It knows translators; it knows no HTTP and no queue.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from nmt.decoding.threads import number, sharing, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import collected, refuse
 from nmt.ops.memory import enough_memory
-from nmt.serving.batching import FEWEST
 from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
 
@@ -92,9 +90,5 @@ class Served:
         """
         translator = self.translators[kind.pair]
         threads = self.threads if alone else self.threads // self.workers
-        most = kind.options.decoding(translator.decoding).batch_sentences or len(lines)
-        share = max(FEWEST, ceil(len(lines) / threads))  # so that there is a batch for each thread
-        batches: dict[str, Any] = {"batch_sentences": min(most, share)}
-        options = replace(kind.options, **batches)
         with enough_memory("send shorter ones"), until(unwanted), sharing(threads):
-            return list(translator.translate(lines, options, doubts=Doubts()))  # nobody is told of texts
+            return list(translator.translate(lines, kind.options, doubts=Doubts()))  # nobody is told of texts

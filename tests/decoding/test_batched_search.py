@@ -62,6 +62,20 @@ def test_what_is_searched_together(
     assert model.batches == expected
 
 
+@pytest.mark.parametrize(
+    ("count", "most", "expected"), [(1, MOST, [1]), (20, MOST, [4, 8, 8]), (60, MOST, [20] * 3), (60, 1, [60])]
+)
+def test_each_thread_has_a_batch(
+    count: int, most: int, expected: list[int], threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(3)
+    model = CopyModel(11)
+    searching = search(model)
+    monkeypatch.setattr(searching.scorer, "most_batches", most)
+    searching.hypotheses(segments(*([4, 5] for _ in range(count))))
+    assert sorted(rows for rows, _ in model.batches) == expected
+
+
 def test_the_longest_translation() -> None:
     assert longest_translation(3, DecodingConfig(max_length_ratio=1.5)) == 15  # 4.5 + 10, rounded up
     assert longest_translation(3, DecodingConfig(max_length_ratio=3.0, max_length_extra=0)) == 9  # GroundHog's 3 S

@@ -68,16 +68,20 @@ def test_a_translation_that_nobody_wants_any_more(translator: Translator) -> Non
     assert next(asked, None) is None
 
 
-def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lines", [LINES, ["A dog runs. " * 20]], ids=["lines", "sentences of one line"])
+def test_threads_have_their_share_of_the_cores(
+    lines: list[str], translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of seven, four of them one; alone one has all."""
-    served, seen, start = replace(served_by(translator), threads=7), list[int](), Scorer.start
+    served = replace(served_by(translator, split_sentences="en"), threads=7)
+    seen, start = list[int](), Scorer.start
     assert served.workers == 1
     monkeypatch.setattr(translator.scorer, "most_batches", MOST)
     assert served.workers == MOST == 4
     monkeypatch.setattr(Scorer, "start", lambda *given, **more: seen.append(number()) or start(*given, **more))
     texts = []
     for alone in (False, True):
-        texts.append([best[0].text for best in served.translate(LINES, served.kind(PAIR), alone=alone)])
+        texts.append([best[0].text for best in served.translate(lines, served.kind(PAIR), alone=alone)])
     assert texts[0] == texts[1]
     assert seen == [1, 2, 2, 2]  # alone, three batches share the seven
 
