@@ -42,6 +42,14 @@ class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
 
 
+def environment_number(variable: str, default: str = "") -> int:
+    """The whole number that a variable of the environment has. Raises UserError if it is none."""
+    try:
+        return int(os.environ.get(variable) or default)
+    except ValueError as error:
+        raise UserError(f"{variable}: {error}") from None
+
+
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun: "1 line", "2 lines", "1,000 lines"; `plural` is that of a noun that takes more than s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

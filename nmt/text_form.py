@@ -57,6 +57,7 @@ class Mark(NamedTuple):
     advice: str
     alone: float = inf  # share of the lines from which a text is odd by itself
     least: float = SUSPICIOUS  # share of the lines from which it is compared with another
+    of_words: bool = False  # how many a line has: no form where spaces part none, or of a translation
 
 
 _TEXT = ("text",)
@@ -84,6 +85,7 @@ MARKS = {
         "give a model such lines as it is trained on: sentences, or words with all their tags, or single words, as "
         "tr -s ' ' '\\n' < FILE > NEW writes them",
         least=WORD_LIST,
+        of_words=True,
     ),
     "tabbed": Mark(
         _TEXT,
@@ -193,12 +195,13 @@ def source_form(training: Mapping[str, Any]) -> TextForm | None:
     return TextForm("the model's training text", {**TextForm().counts, **counts})
 
 
-def disagreements(one: TextForm, other: TextForm, *, enough: float = ENOUGH) -> dict[str, str]:
-    """A complete message for each mark in which two texts disagree, by no chance if `enough` lines would have it; texts
-    of the same sentences need fewer."""
+def disagreements(one: TextForm, other: TextForm, *, same_sentences: bool = False) -> dict[str, str]:
+    """A complete message for each mark in which two texts disagree; translations of the same sentences need fewer
+    lines for it than others, and may differ in their words."""
     messages = {}
-    counts_words = not (one.has_no_spaces or other.has_no_spaces)
-    for mark in MARKS if counts_words else [mark for mark in MARKS if mark != "brief"]:
+    enough = min(ENOUGH, SUSPICIOUS * other.counts["lines"]) if same_sentences else ENOUGH
+    counts_words = not (same_sentences or one.has_no_spaces or other.has_no_spaces)
+    for mark in (mark for mark in MARKS if counts_words or not MARKS[mark].of_words):
         having, lacking = (one, other) if one.share(mark) >= other.share(mark) else (other, one)
         share, rest = having.share(mark), lacking.share(mark)
         expected = min(having.counts[mark], share * lacking.among(mark))

@@ -128,6 +128,7 @@ def test_a_port_in_use(port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest
     [
         ({"RANK": ""}, "WORLD_SIZE is 2, but the other processes cannot be found, since RANK is not set; start them"),
         ({"MASTER_PORT": ""}, "since MASTER_PORT is not set"),
+        ({"MASTER_PORT": "http"}, "MASTER_PORT: invalid literal for int() with base 10: 'http'"),
     ],
 )
 @pytest.mark.usefixtures("variables")

@@ -90,16 +90,16 @@ def _places(
 ) -> tuple[Sequence[int], bool]:
     """The places of the columns, that of the target last, and whether the first row has their names."""
     line, first = beginning
+    numbers = [str(number) for number in range(1, len(first) + 1)]
     wanted = [[column] for column in columns] if columns else names
     if found := places_of(first, wanted):
         return found, True
-    if columns and all(one.isdecimal() and 0 < int(one) <= len(first) for one in columns):
-        places = [int(one) - 1 for one in columns]
-        return places, any(is_language(first[place], one) for place, one in product(places, chain(*names)))
+    if found := places_of(numbers, wanted):
+        return found, any(is_language(first[place], one) for place, one in product(found, chain(*names)))
     if not columns and len(first) == 2:
         return (0, 1), False
     shown = ", ".join(first_of([repr(shortened(name, _LONGEST)) for name in first], _MOST))
-    lacking = [several[0] for several in wanted if not any(is_language(*both) for both in product(first, several))]
+    lacking = [several[0] for several in wanted if not places_of([*first, *numbers], [several])]
     what = f"none of its columns, {shown}, is {' or '.join(lacking)}"
     if not lacking:
         what = f"too few of its columns, {shown}, are {' and '.join(one for one, *_ in wanted)}"

@@ -9,11 +9,13 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 """
 
 import operator
+import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from nmt.errors import environment_number
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
@@ -195,6 +197,8 @@ def _tested(column: Mapping[str, Counted], samples: int) -> tuple[Any, dict[str,
     all but the first a `p_value`."""
     from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
 
+    if os.environ.get("SACREBLEU_SEED", "").lower() != "none":  # that is random
+        environment_number("SACREBLEU_SEED", "12345")
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
     signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 
 from nmt.evaluation.metrics import USUAL
-from nmt.text_form import ENOUGH, SUSPICIOUS, TextForm, disagreements, form_of, together
+from nmt.text_form import SUSPICIOUS, TextForm, disagreements, form_of, together
 
 OTHER_FORM = 0.02  # of the lines, with characters that a model cannot write; 0.8% of WMT news at most
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
@@ -34,16 +34,12 @@ def text_warnings(
     right = together(given, name="references")
     if lowercase or NOT_BY_CASE.issuperset(metrics):
         right = right.without_case()
-    enough = min(ENOUGH, SUSPICIOUS * right.counts["lines"])
-    found = [disagreements(form, right, enough=enough) for form in written]
-    for of_system in found:  # of the same sentences one may have three words, the other four
-        of_system.pop("brief", None)
+    found = [disagreements(form, right, same_sentences=True) for form in written]
     warnings = [message + _HERE.get(mark, "") for of_system in found for mark, message in of_system.items()]
-    told = set(chain(*found))
+    told, of_bleu = set(chain(*found)), tokenize if "bleu" in metrics else None
+    warnings += brevity_warning(right, of_bleu)
     for form in (*written, *given):
-        of_text = format_warnings(form, tokenize if "bleu" in metrics else None)
-        if form in written:
-            of_text.pop("brief", None)
+        of_text = format_warnings(form, of_bleu)
         warnings += [message for mark, message in of_text.items() if mark not in told]
         if empty := form.counts["blank"]:
             missing = ", which counts as missing" if form in given and len(given) > 1 else ""
@@ -56,12 +52,12 @@ def format_warnings(
     form: TextForm, tokenize: str | None, *, option: str = "--tokenize", cure: str = "join the pieces first"
 ) -> dict[str, str]:
     """A complete message for each mark of lines that are split into subwords, or that BLEU's tokenizer cannot take
-    apart as it should, or that are too short for BLEU.
+    apart as it should.
 
     `tokenize` is None without BLEU; `option` is what sets it, and `cure` what mends lines that are split.
     """
     warnings = {}
-    segmented, brief, unspaced = map(form.share, ("segmented", "brief", "unspaced"))
+    segmented, unspaced = map(form.share, ("segmented", "unspaced"))
     tokenized, untokenized = (form.counts[mark] / max(form.counts["text"], 1) for mark in ("tokenized", "untokenized"))
     if segmented >= SUSPICIOUS:
         warnings["segmented"] = (
@@ -83,12 +79,19 @@ def format_warnings(
             f"{untokenized:.0%} of the {form.name} look untokenized (such as 'word.') and {option} none leaves them "
             f"so: BLEU is not comparable; set {option} to 13a, or to another one that suits the language"
         )
-    if tokenize in BY_SPACES and form.is_word_list:
-        warnings["brief"] = (
-            f"{brief:.0%} of the {form.name} have fewer than the four words that BLEU counts together, so it is near 0 "
-            "even where most lines are right; accuracy and cer, the character error rate, are metrics that suit words"
-        )
     return warnings
+
+
+def brevity_warning(references: TextForm, tokenize: str | None) -> list[str]:
+    """Warn about references that are too short for BLEU with this tokenizer, which is None without BLEU."""
+    if tokenize not in BY_SPACES or not references.is_word_list:
+        return []
+    message = (
+        f"{references.share('brief'):.0%} of the {references.name} have fewer than the four words that BLEU counts "
+        "together, so it is near 0 even where most lines are right; accuracy and cer, the character error rate, are "
+        "metrics that suit words"
+    )
+    return [message]
 
 
 def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from nmt.decoding.text.languages import CODE, NAMES, code_of
 from nmt.devices import choose_device
 from nmt.errors import collected, nearest, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
-from nmt.evaluation.text_warnings import format_warnings, normalized_warning
+from nmt.evaluation.text_warnings import brevity_warning, format_warnings, normalized_warning
 from nmt.examples import data, examples
 from nmt.models.combinations import FAMILIES, model_problems, start_warnings
 from nmt.signals import PATIENCE
@@ -196,6 +196,7 @@ def doubts_of_references(config: Config, target: Subwords) -> list[str]:
         lines = [target.whole_words(line) for line in islice(read_lines(files.target), FIRST_LINES)]
         warnings += normalized_warning(name, lines, [target.normalized(line) for line in lines])
         option, cure = "training.validation.tokenize", "set subwords.joiner, or join the pieces"
-        of_text = format_warnings(form_of(lines, name=name), validation.tokenize, option=option, cure=cure)
-        warnings += [message for mark, message in of_text.items() if mark != "short" or validation.metric == "bleu"]
+        form = form_of(lines, name=name)
+        warnings += format_warnings(form, validation.tokenize, option=option, cure=cure).values()
+        warnings += brevity_warning(form, validation.tokenize if validation.metric == "bleu" else None)
     return warnings

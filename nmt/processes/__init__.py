@@ -22,7 +22,7 @@ from datetime import timedelta
 from textwrap import shorten
 from typing import TypeVar
 
-from nmt.errors import ToldElsewhere, UserError, collected
+from nmt.errors import ToldElsewhere, UserError, collected, environment_number
 from nmt.signals import PATIENCE
 
 Value = TypeVar("Value")
@@ -120,7 +120,7 @@ def joined(
 
 def processes_started() -> int:
     """How many processes the command has; 1 without torchrun."""
-    return int(os.environ.get("WORLD_SIZE") or 1)
+    return environment_number("WORLD_SIZE", "1")
 
 
 def is_restarted() -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, distributed, nn
 
-from nmt.errors import ToldElsewhere, UserError, counted
+from nmt.errors import ToldElsewhere, UserError, counted, environment_number
 from nmt.processes import LostProcess, Processes, Value, processes_started
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _own_gpu() -> torch.device:
     """The GPU of this process, made the current one. Raises UserError if the machine has too few."""
     if "LOCAL_RANK" not in os.environ:
         raise UserError("LOCAL_RANK is not set: start the processes with torchrun, which numbers those of a machine")
-    rank, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    here = max(int(os.environ.get("LOCAL_WORLD_SIZE") or 1), rank + 1)
+    rank, gpus = environment_number("LOCAL_RANK"), torch.cuda.device_count()
+    here = max(environment_number("LOCAL_WORLD_SIZE", "1"), rank + 1)
     if here > gpus:
         machine = f"{counted(here, 'process', 'processes')} on a machine with {counted(gpus, 'GPU')}"
         raise UserError(f"torchrun: {machine}; give --device cpu, or fewer")
@@ -144,7 +144,7 @@ def _meet(program: str, patience: timedelta) -> tuple["PrefixStore", int, int]:
             f"WORLD_SIZE is {size}, but the other processes cannot be found, since {missing[0]} is not set; start them "
             "with torchrun, or unset WORLD_SIZE"
         )
-    rank, host, port = int(os.environ["RANK"]), os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    rank, host, port = environment_number("RANK"), os.environ["MASTER_ADDR"], environment_number("MASTER_PORT")
     makes_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     first = "torchrun" if rank == 0 else "process 0"
     who = "the others" if makes_store else first

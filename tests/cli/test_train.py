@@ -268,6 +268,8 @@ def test_references_that_bleu_cannot_take_apart(
     told = capsys.readouterr().err
     for name in ("validation references", "references of old"):
         assert f"warning: 100% of the {name} have fewer than the four words that BLEU counts together" in told
+    assert train(tiny, tmp_path / "run", *settings, "training.validation.metric=accuracy", "--dry-run") == 0
+    assert "BLEU" not in capsys.readouterr().err
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,12 @@
 """Which columns of a table, or texts of a memory, are the two sides of a pair."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
-from nmt.data.pairs import places_of
+from nmt.data.pairs import pairs_of_table, places_of
+from nmt.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,10 @@ from nmt.data.pairs import places_of
 )
 def test_the_places_of(languages: list[str], names: list[list[str]], places: list[int]) -> None:
     assert places_of(languages, names) == places
+
+
+@pytest.mark.parametrize("columns", ["112", "123", "012", ("a", "a", "b")])
+def test_a_column_is_there_and_is_given_once(tmp_path: Path, columns: Sequence[str]) -> None:
+    (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"a\.tsv, line 1: (too few|none) of its columns, 'a', 'b', "):
+        next(pairs_of_table(tmp_path / "a.tsv", [["en"], ["de"]], [*columns]))

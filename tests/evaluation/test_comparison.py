@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.errors import UserError
 from nmt.evaluation.comparison import (
     SIGNIFICANT,
     Comparison,
@@ -240,3 +241,6 @@ def test_the_seed_is_sacrebleus(text: str, number: int | None, monkeypatch: pyte
     assert test is not None
     assert test.seed == number
     assert f"|bs:53|seed:{text.lower()}|" in test.signatures["bleu"]
+    monkeypatch.setenv("SACREBLEU_SEED", "x")
+    with pytest.raises(UserError, match=r"^SACREBLEU_SEED: invalid literal"):
+        compare(SYSTEMS, REFERENCES, metrics=["bleu"], tested=True, resamples=53)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LISTED = 10_000  # sentences that the list has, the first ones
 LONGEST_WORD = 40  # characters of a rare word
 MOST_WORDS, MOST_CHARACTERS = 200, 2000  # of a text that are shown
-SINGLE = 0.9  # of the references have one word, where they are compared by characters
 LENGTHS = 6  # groups of sentences of similar length
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)  # where the groups of rare words begin
 
@@ -89,8 +88,7 @@ def contents(
     written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
     every = chain.from_iterable(chain(references, *written))
     frequencies = sentences.frequencies(first if training is None else training, every)
-    singles = sum(len(line.split()) < 2 for line in first)
-    is_list = singles > SINGLE * len(first) and not form_of(first, name="references").has_no_spaces
+    is_list = form_of(first, name="references").is_word_list
     unit, about = ("character", "") if is_list else ("word", "; punctuation is not counted")
     side, measured = ("reference", first) if source is None else ("source", source)
     words = _Words(
