@@ -29,7 +29,7 @@ _QUOTES = r"\"'`¿¡&;\p{Ps}\p{Pe}\p{Pi}\p{Pf}"
 SIGN = rf"[^\p{{L}}\p{{M}}\p{{N}}\s{_QUOTES}]"
 # Before a sentence: the numbers and signs of lists, and the dots of what goes on
 BEGINNING = regex.compile(rf"(?:(?:\(?\d{{1,3}}[.)]|\(?[A-Za-z]\)|{SIGN}+)\s+)*(?:(?:\.{{2,}}|…)\s*)?(?=\S)")
-_LETTER = regex.compile(r"\p{L}")
+_LETTER, OF_LETTER = regex.compile(r"\p{L}"), regex.compile(r"[\p{L}\p{M}]")
 # Of names beside words of a script without spaces, which are no part of them; of addresses, those between two signs are
 _OF_NAME = rf"[\w--[{UNSPACED}]]"
 _BETWEEN_SIGNS = rf"(?<![^\W_])[{UNSPACED}][\w\-]*+(?=[\p{{ASCII}}&&[\p{{P}}\p{{S}}]]|\s|\Z)"
@@ -83,6 +83,8 @@ SHARE_WITHOUT_LETTERS = 0.01  # of the lines; a table in a text does not teach a
 MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
+RARE_LETTERS = "rare letters"  # stands for those of words that are spelled anew, among what is learned
+RAREST = 20  # lines that the rarest letters stand in, to learn what becomes of those that are rarer still
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
 Learned = dict[str, bool | str]
 """What a model has learned of what is no words: whether translations have it as it is, or it is translated.
@@ -205,6 +207,7 @@ class Carried:
         self.counts: dict[str, tuple[int, int]] = {}  # lines of the source, and of these those whose target has it
         self.forms: dict[str, Counter[str]] = {}  # of numbers and names, and those that the target has them in
         self.others: dict[str, Counter[str]] = {}  # which number the target has instead of one, where it is the only
+        self.letters: dict[str, tuple[int, int]] = {}  # the same counts, of characters in pairs of single words
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
         self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
 
@@ -219,9 +222,9 @@ class Carried:
         self._count_literals(source, target, [match.span() for match in matches])
         if not _LETTER.search(source):
             texts[WITHOUT_LETTERS] = source.strip() == target.strip()
-        for text, is_carried in texts.items():
-            lines, carried = self.counts.get(text, (0, 0))
-            self.counts[text] = lines + 1, carried + is_carried
+        _count(self.counts, texts)
+        if " " not in source and " " not in target:
+            _count(self.letters, {letter: letter in target for letter in source})
         while len(self.counts) > MOST:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
@@ -246,10 +249,11 @@ class Carried:
         if len(lost) == len(left) == 1 and (lost[0] in self.others or len(self.others) < MOST):
             self.others.setdefault(lost[0], Counter())[others[left[0]]] += 1
 
-    def learned(self) -> Learned:
+    def learned(self, *, of_words: bool = False) -> Learned:
         """What stands in ENOUGH lines or more, and in less than half of their translations, or in SHARE_CARRIED.
 
-        Of numbers and names, every form that stands in so many, and what most of those become that another replaces.
+        Of numbers and names, every form that stands in so many, and what most of those become that another replaces;
+        of text `of_words`, which are its lines, whether their rarest letters stand in less than half of the target.
         """
         least = {WITHOUT_LETTERS: max(ENOUGH, SHARE_WITHOUT_LETTERS * self._pairs)}
         learned: Learned = {}
@@ -268,7 +272,24 @@ class Carried:
             is_carried = carried >= SHARE_CARRIED * lines and not begins_a_list
             if lines >= least.get(text, ENOUGH) and (is_carried or 2 * carried < lines):
                 learned[text] = is_carried
+        if of_words and self._loses_rare_letters():
+            learned[RARE_LETTERS] = False
         return learned
+
+    def _loses_rare_letters(self) -> bool:
+        lines = carried = 0
+        rarest = sorted((counts for letter, counts in self.letters.items() if OF_LETTER.match(letter)), reverse=True)
+        while rarest and lines < RAREST:
+            count, count_carried = rarest.pop()
+            lines, carried = lines + count, carried + count_carried
+        return lines >= RAREST and 2 * carried < lines
+
+
+def _count(counts: dict[str, tuple[int, int]], texts: Mapping[str, bool]) -> None:
+    """Count a line that has the texts, and of each whether its target has it."""
+    for text, is_carried in texts.items():
+        lines, carried = counts.get(text, (0, 0))
+        counts[text] = lines + 1, carried + is_carried
 
 
 def learned_by(*trainings: Mapping[str, Any]) -> Learned:

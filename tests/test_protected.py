@@ -3,7 +3,19 @@
 import pytest
 
 from nmt import protected
-from nmt.protected import ENOUGH, LEARNED, WITHOUT_LETTERS, Carried, compared, form_of, in_form, learned_by, literals_of
+from nmt.protected import (
+    ENOUGH,
+    LEARNED,
+    RARE_LETTERS,
+    RAREST,
+    WITHOUT_LETTERS,
+    Carried,
+    compared,
+    form_of,
+    in_form,
+    learned_by,
+    literals_of,
+)
 
 
 def carried(*pairs: tuple[str, str, int]) -> Carried:
@@ -40,6 +52,16 @@ def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
     for _ in range(200 * ENOUGH):
         counts.add("a dog", "ein Hund")
     assert counts.learned() == {"- 4.": False, "3.": False, **numbers}
+
+
+def test_letters_of_words_that_are_spelled_anew_are_learned() -> None:
+    """By what becomes of the rarest; in other words they stay, and in sentences names do."""
+    usual = ("vnd", "und", RAREST)
+    assert carried(usual, ("ſ", "s", RAREST - 1)).learned(of_words=True) == {RARE_LETTERS: False}
+    assert carried(usual, ("ſ", "s", RAREST // 2 - 1), ("q", "q", RAREST // 2 + 1)).learned(of_words=True) == {}
+    assert carried(("ſ", "s", RAREST // 2 - 1)).learned(of_words=True) == {}  # which are too few
+    assert carried(("a ſ", "s", RAREST)).learned(of_words=True) == {}
+    assert carried(usual, ("ſ", "s", RAREST - 1)).learned() == {}
 
 
 def test_in_what_form_translations_have_numbers_is_learned() -> None:

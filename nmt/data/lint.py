@@ -26,7 +26,7 @@ import numpy as np
 
 from nmt.errors import counted, refuse
 from nmt.protected import Carried, Learned
-from nmt.text_form import TextForm
+from nmt.text_form import TextForm, together
 
 REPEATED, KNOWN, IDENTICAL = 0.2, 0.01, 0.2  # shares of the pairs from which there is a warning
 LEAST_ALIKE = 0.1  # share of words, added up over both sides
@@ -94,7 +94,8 @@ def checked(corpora: Iterable[Read], *, train: int) -> tuple[list[str], list[For
             none = f"have no pair with text on both sides, of {read}, so that there is nothing to measure"
             problems.append(f"{corpus.key}: {corpus.name} {none}; give sentences with their translations")
     refuse(problems)
-    return [*dict.fromkeys(warnings)], every, carried.learned()  # a file may be in several corpora
+    of_words = together([forms[1] for forms in every[:train]], name="the targets").is_word_list
+    return [*dict.fromkeys(warnings)], every, carried.learned(of_words=of_words)  # a file may be in several corpora
 
 
 def _faults(corpus: Read, forms: Forms, identical: Sequence[int], pairs: int) -> list[str]:

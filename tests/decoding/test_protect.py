@@ -21,7 +21,7 @@ from nmt.decoding.text.protect import Protection, Sight, with_kept
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
-from nmt.protected import PATTERNS, WITHOUT_LETTERS, Sets, compared, literals_of
+from nmt.protected import PATTERNS, RARE_LETTERS, WITHOUT_LETTERS, Sets, compared, literals_of
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -420,6 +420,30 @@ def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: 
     """The rest of the name is kept with it, but not that of words."""
     [(_, [[segment]])] = translator.read([line], TranslationOptions())
     assert [line[slice(*mark.place)] for mark in segment.seen.marks] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("word", "shown", "kept"),
+    [
+        ("kÿth", "kyth", []),
+        ("Kyth", "kyth", []),
+        ("ky\u0303th", "kyth", []),
+        ("ﬁth", "ﬁth", []),  # of which no single letter is as good
+        ("wyth", "wyth", []),  # the model sees that there is a letter
+        ("kyth.", "kyth.", ["."]),
+        ("ж", "ж", ["ж"]),  # it would see nothing
+    ],
+)
+def test_a_letter_that_is_unknown_in_a_word_that_is_spelled_anew(word: str, shown: str, kept: list[str]) -> None:
+    """Elsewhere, as in names, the word stays."""
+    settings = SubwordsConfig(type="char", size=12, normalization="identity")
+    subwords = Subwords.train(["kyth", "hit"] * 9, settings=settings)
+    sight = Sight(subwords, Protection(SETS), learned={RARE_LETTERS: False})
+    seen = sight.seen(word, 0, len(word), sight.found(word))
+    assert seen.text == shown
+    unknown = sight.unknown(seen, sight.unknown_pieces(seen, subwords.encode(seen.text)))
+    assert [word[slice(*span)] for span in unknown] == kept
+    assert Sight(subwords, Protection(SETS)).seen(word, 0, len(word), []).text == word
 
 
 def texts(translator: Translator, *lines: str, **options: object) -> list[str]:

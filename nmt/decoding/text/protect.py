@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
-from unicodedata import combining
+from unicodedata import combining, normalize
 
 import regex
 
@@ -27,7 +27,9 @@ from nmt.errors import UserError
 from nmt.protected import (
     BEGINNING,
     NUMBER_SIGNS,
+    OF_LETTER,
     PATTERNS,
+    RARE_LETTERS,
     SIGN,
     TAG,
     WITHOUT_LETTERS,
@@ -273,6 +275,7 @@ class Sight:
         self._every = {*subwords.symbols, *(learned or {})}
         self.learned = self._every - self.carried
         self.keeps_unknown = keeps_unknown and not subwords.of_words
+        self.shows_letters = RARE_LETTERS in self.learned
         self.protection = None if subwords.joiner else protection
         self._seconds = SECONDS  # that are left for patterns of the user's
 
@@ -362,9 +365,14 @@ class Sight:
         return seen
 
     def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
-        """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line."""
+        """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line.
+
+        A letter of a word that is spelled anew is shown, if the vocabulary has any other letter of the line.
+        """
         if self.protection is None or not self.keeps_unknown:
             return []
+        if self.shows_letters and any(_LETTER.search(seen.text, *span) for span in _between(pieces, 0, len(seen.text))):
+            pieces = [span for span in pieces if not OF_LETTER.search(seen.text, *span)]
         found: list[Span] = []
         for start, stop in pieces:
             if not (found and stop <= found[-1][1]):
@@ -384,7 +392,7 @@ class Sight:
         """The sentence without what is kept, and with marks where it was."""
         void = () if self.protection is None else _VOID.finditer(line, start, stop)
         if not kept and all(character[0] in self._known for character in void):
-            return Seen(self._spaced(line[start:stop]), range(start, stop), sentence=(start, stop))
+            return Seen(self._spelled(line[start:stop]), range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
@@ -411,11 +419,23 @@ class Sight:
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
-        return Seen(self._spaced("".join(text)), places, marks, sentence=(start, stop))
+        return Seen(self._spelled("".join(text)), places, marks, sentence=(start, stop))
 
-    def _spaced(self, text: str) -> str:
-        """The text with a space for other white space that the vocabulary lacks, as without normalization."""
-        return _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
+    def _spelled(self, text: str) -> str:
+        """The text with a space for other white space that the vocabulary lacks, as without normalization, and in words
+        that are spelled anew the nearest letters for those that it lacks."""
+        text = _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
+        if not self.shows_letters:
+            return text
+        return "".join(one if one in self._known else self._nearest(one) for one in text)
+
+    def _nearest(self, letter: str) -> str:
+        """The letter that it is in the other case, or without what is on it, if the vocabulary has that one alone."""
+        parts = normalize("NFKD", letter)
+        bare = parts[0] if all(map(combining, parts[1:])) else letter
+        others = (letter, letter.swapcase(), bare, bare.swapcase())
+        known = (other for other in others if len(other) == 1 and UNKNOWN not in self.subwords.encode(other))
+        return next(known, letter) if OF_LETTER.match(letter) else letter
 
     def _is_hidden(self, line: str, place: int, *, behind: str) -> bool:
         """Whether the vocabulary lacks a character without which words are the same, which is shown `behind` another.
@@ -427,7 +447,7 @@ class Sight:
         if character.isascii() or not _VOID.match(character) or character in self._known:
             return False
         if combining(character):
-            return behind in self._known and not LATIN.match(behind)
+            return behind in self._known and (self.shows_letters or not LATIN.match(behind))
         around = line[place - 1 : place] + line[place + 1 : place + 2]
         return character != "\u200b" or not has_finer(around)
 
