@@ -60,17 +60,8 @@ class Subwords:
         except RuntimeError:
             raise ValueError(DAMAGED) from None
         self.size: int = self._processor.get_piece_size()
-        if self.size == 0:
-            raise ValueError("not a sentencepiece model: it has no pieces")
-        special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
-        if special_ids != (PAD, UNKNOWN, BEGIN, END):
-            present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, special_ids, strict=True))
-            needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
-            raise ValueError(
-                f"the special symbols have the ids {present} (-1: absent), but {needed} are needed; train the model "
-                "with spm_train --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3, or leave the key out to train one on the "
-                "corpus"
-            )
+        if tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES) != (PAD, UNKNOWN, BEGIN, END):
+            raise ValueError("a subword model whose special symbols have other ids")
         settings = read_model(model)
         kind = settings.trainer_spec.model_type
         self.of_words = kind == TrainerSpec.WORD  # whether all pieces are whole words
@@ -121,13 +112,13 @@ class Subwords:
 
     @staticmethod
     def from_file(path: Path) -> "Subwords":
-        """Load a model file.
+        """Load a file by whatever trained it: its pieces get other ids, behind the special symbols, and cut text alike.
 
         Raises:
-            UserError: the file cannot be read, is not a sentencepiece model, or has other special ids.
+            UserError: the file cannot be read, or is not a sentencepiece model.
         """
         try:
-            return Subwords(path.read_bytes())
+            return Subwords(_with_special_symbols(path.read_bytes()))
         except OSError as error:
             raise UserError(unreadable(path, error)) from None
         except ValueError as error:
@@ -358,6 +349,23 @@ class Vocabularies(NamedTuple):
             if subwords.size != size:
                 raise ValueError(f"one with {subwords.size} pieces, where there should be {size}")
         return vocabularies
+
+
+def _with_special_symbols(model: bytes) -> bytes:
+    """A serialized model with PAD, UNKNOWN, BEGIN and END as its first pieces, by the names that it has for them."""
+    settings = read_model(model)
+    kinds = ModelProto.SentencePiece
+    names = [getattr(settings.trainer_spec, f"{name}_piece") for name in _SPECIAL_NAMES]
+    pieces = {piece.piece: piece for piece in settings.pieces}
+    if not pieces:
+        raise ValueError(DAMAGED)
+    special = [pieces.pop(name, kinds(piece=name)) for name in names]
+    for token, piece in enumerate(special):
+        piece.type = kinds.UNKNOWN if token == UNKNOWN else kinds.CONTROL
+    ordered = ModelProto(pieces=[*special, *pieces.values()])
+    del settings.pieces[:]
+    settings.MergeFrom(ordered)
+    return bytes(settings.SerializeToString())
 
 
 def _text_ids(ids: Sequence[int]) -> list[int]:

@@ -8,8 +8,8 @@ They become sentencepiece models, so that they go wherever such models go.
     the
 
 One word a line, as in the vocabularies of Luong et al.'s corpora (`vocab.50K.en`), or a word and how often it occurs,
-as `subword-nmt get-vocab` writes them. The first three lines are <unk>, <s> and </s>, in this order, or none of the
-lines is any of these. The file is UTF-8, plain or gzip.
+as `subword-nmt get-vocab` and fairseq write them. Lines that are special symbols, wherever they stand, add no word. The
+file is UTF-8, plain or gzip.
 """
 
 import re
@@ -26,13 +26,12 @@ from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 MOST_WORDS = 1_000_000  # as many as subwords.size allows
 LONGEST_WORD = 1000  # characters
 _COUNT = re.compile("[0-9]+")
-_FIRST = tuple(PIECES[token] for token in (UNKNOWN, BEGIN, END))
 # The name of how such a model makes text of words. What it continues with is the joiner, or nothing.
 _RULE = "spaces between words, but for those that end with:"
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The words of a vocabulary file in its order, without <unk>, <s> and </s>.
+    """The words of a vocabulary file in its order, without <pad>, <unk>, <s> and </s>.
 
     Raises UserError with a message for each line that is wrong, and for a file without words.
     """
@@ -40,7 +39,7 @@ def read_vocabulary(path: Path) -> list[str]:
     problems: list[str] = []
     columns = 0
     for number, line in enumerate(read_lines(path), start=1):
-        if number > MOST_WORDS + len(_FIRST):
+        if number > MOST_WORDS + len(PIECES):
             problems.append(f"{path}: has more than {MOST_WORDS:,} words, the most that a vocabulary may have")
             break
         fields = line.split()
@@ -52,11 +51,8 @@ def read_vocabulary(path: Path) -> list[str]:
             lines[word] = number
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
-    places = [lines.get(symbol) for symbol in _FIRST]
-    if any(places) and places != [1, 2, 3]:
-        problems.append(f"{path}: {', '.join(_FIRST)} must be the first three lines, in this order, or no lines at all")
     refuse_lines(path, problems)
-    words = [word for word in lines if word not in _FIRST]
+    words = [word for word in lines if word not in PIECES]
     if not words:
         raise UserError(f"{path}: has no words; expected a vocabulary with one word a line")
     return words

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
@@ -199,17 +200,45 @@ def test_a_damaged_model_file_is_named(tmp_path: Path, bpe: Subwords) -> None:
             Subwords.from_file(path)
 
 
-def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+@pytest.mark.parametrize(
+    "special",
+    [
+        {},
+        {"pad_id": 1, "unk_id": 0, "bos_id": 2, "eos_id": 3},
+        {"unk_id": 1, "bos_id": -1, "eos_id": 0, "unk_piece": "[UNK]"},
+        {"pad_id": 3, "control_symbols": ["<en>"], "user_defined_symbols": ["dog"], "eos_piece": "<end>"},
+    ],
+    ids=["spm_train", "joeynmt", "marian", "symbols"],
+)
+def test_a_model_by_others_cuts_text_as_it_did(tmp_path: Path, kind: str, special: dict[str, Any]) -> None:
+    """Only ids change: those of the special symbols come first, and all others in their order."""
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=writer, model_type=kind, vocab_size=40, minloglevel=2,
+        hard_vocab_limit=False, **special,
+    )  # fmt: skip
+    (tmp_path / "given.model").write_bytes(writer.getvalue())
+    given = Subwords.from_file(tmp_path / "given.model")
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=writer.getvalue())
+    names = zip(("pad", "unk", "bos", "eos"), PIECES, strict=True)
+    named = [special.get(f"{name}_piece", piece) for name, piece in names]
+    others = [piece for piece in map(theirs.id_to_piece, range(theirs.get_piece_size())) if piece not in named]
+    assert given.pieces(range(given.size)) == [*named, *others]
+    for line in LINES:
+        ids = given.encode(line)
+        assert given.pieces(ids) == theirs.encode(line, out_type=str)
+        assert given.decode(ids) == theirs.decode(theirs.encode(line))
+    assert Subwords(given.model).pieces(range(4)) == named
+
+
+def test_a_model_with_other_special_ids_in_a_model_file_is_refused() -> None:
     writer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(LINES), model_writer=writer, vocab_size=60, minloglevel=2
     )
-    (tmp_path / "given.model").write_bytes(writer.getvalue())
-    with pytest.raises(UserError) as error:
-        Subwords.from_file(tmp_path / "given.model")
-    message = error.value.messages[0]
-    assert "<pad> -1, <unk> 0, <s> 1, </s> 2" in message
-    assert "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3" in message
+    with pytest.raises(ValueError, match="special symbols have other ids"):
+        Subwords(writer.getvalue())
 
 
 def test_a_word_model_has_one_unknown_piece_for_each_unknown_word() -> None:
