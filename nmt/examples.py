@@ -8,16 +8,13 @@ import re
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
-_FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")  # installed; in a clone
-
-
-def schema_file() -> Path | None:
-    """The JSON schema of configurations; None if it was not installed."""
-    return next((file for folder in _FOLDERS if (file := folder / "schema.json").is_file()), None)
+_INSTALLED, _IN_CLONE = _PACKAGE / "configs", _PACKAGE.parent / "configs"
+_FOLDER = _INSTALLED if _INSTALLED.is_dir() else _IN_CLONE
+SCHEMA = _FOLDER / "schema.json"  # of configurations
 
 
 def starters() -> dict[str, Path]:
-    """The files of the examples to start from, one per kind of user, by name; none if they were not installed."""
+    """The files of the examples to start from, one per kind of user, by name."""
     return _found("*.yaml")
 
 
@@ -27,8 +24,7 @@ def examples() -> dict[str, Path]:
 
 
 def _found(pattern: str) -> dict[str, Path]:
-    schema = schema_file()
-    return {} if schema is None else {path.stem: path for path in sorted(schema.parent.glob(pattern))}
+    return {path.stem: path for path in sorted(_FOLDER.glob(pattern))}
 
 
 def description(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nmt.cli.outputs import Files
 from nmt.config.schema import EnsembleName
 from nmt.devices import device_name
-from nmt.errors import UserError, collected, nothing_at
+from nmt.errors import collected, nothing_at
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
@@ -66,12 +66,9 @@ def read_models(
 
 def languages_of(path: Path) -> tuple[str, str]:
     """What a model translates from and to, by the head of its file alone. Raises UserError where that is damaged."""
-    from nmt.models.model_file import load_head, load_model
+    from nmt.models.model_file import load_head
 
-    try:
-        data = load_head(path).config.data
-    except (KeyError, ValueError, RecursionError, OSError, UserError):
-        data = load_model(path).config.data  # which says what is wrong
+    data = load_head(path).config.data
     return data.source_language, data.target_language
 
 

@@ -148,7 +148,7 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
     problems: list[str] = []
     for path in dict.fromkeys(path for pair in files for path in pair):
         with collected(problems):
-            _check_regular(path)
+            check_regular(path)
             counts[path] = sum(1 for _ in read_lines(path))
             if counts[path] == 0:
                 problems.append(f"{path}: the file is empty; a corpus needs at least one line")
@@ -180,7 +180,7 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _digest(path: Path) -> str:
-    _check_regular(path)
+    check_regular(path)
     try:
         return file_digest(path)
     except OSError as error:
@@ -204,14 +204,14 @@ def _check_unchanged(hashes: Mapping[Path, str]) -> None:
             raise UserError(f"{path}: was changed while it was being read; leave it as it is, and start again")
 
 
-def _check_regular(path: Path) -> None:
+def check_regular(path: Path) -> None:
     """Raise UserError for a pipe or a device, which can be read only once or has no end."""
     try:
         mode = path.stat().st_mode
     except OSError:
         return  # opening it will give the reason
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise UserError(f"{path}: is not a regular file, and a corpus is read several times; write the text to a file")
+        raise UserError(f"{path}: is not a regular file, and is read several times; write the text to a file")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import excerpt, read_lines
+from nmt.data.corpus import check_regular, excerpt, read_lines
 from nmt.data.segmentation import WORD_START
 from nmt.errors import UserError, counted, refuse_lines
 from nmt.symbols import PIECES
@@ -37,8 +37,7 @@ class WordVectors(NamedTuple):
 
 def check_size(path: Path, size: int) -> bool:
     """Whether a file begins with the header; its vectors must have `size` numbers, or UserError is raised."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise UserError(f"{path}: is not a regular file, and vectors are read twice; write them to a file")
+    check_regular(path)
     line = next(read_lines(path), None)
     if line is None:
         raise UserError(f"{path}: the file is empty; expected lines with a word and its vector")

@@ -446,10 +446,10 @@ def _check_precision(precision: str, device: str) -> None:
 
 def _load(path: Path) -> _Loaded:
     path = model_path(path)
+    file = load_head(path)
     try:
-        file = load_head(path)
         return _Loaded(path, file, Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes))
-    except (KeyError, ValueError, RecursionError, UserError) as error:
+    except ValueError as error:
         load_model(path, export=True)  # which says it better, if the file is damaged
         raise _unfit(path, error) from error
 

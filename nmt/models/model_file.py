@@ -151,10 +151,13 @@ def check_intact(path: Path) -> None:
 def load_head(path: Path) -> ModelFile:
     """What a model file holds besides weights, unchecked: whoever trusts it has to know all this, `digest` included.
 
-    Raises KeyError, ValueError, RecursionError, or UserError, for which `load_model` may have a better message.
+    Raises UserError like `load_model`.
     """
-    with open_tensors(path, kind=KIND) as file:
-        return _head(file)
+    try:
+        with open_tensors(path, kind=KIND) as file:
+            return _head(file)
+    except (KeyError, ValueError, RecursionError, UserError):
+        return load_model(path, export=True)  # which says what is wrong
 
 
 def _head(file: TensorFile) -> ModelFile:

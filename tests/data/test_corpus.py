@@ -228,7 +228,7 @@ def test_a_pipe_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     pipe, file = tmp_path / "pipe", tmp_path / "file"
     os.mkfifo(pipe)
     file.write_text("a\n", encoding="utf-8")
-    message = f"{pipe}: is not a regular file, and a corpus is read several times; write the text to a file"
+    message = f"{pipe}: is not a regular file, and is read several times; write the text to a file"
     for refuse in (lambda: digests([pipe, file]), lambda: check_corpora([(pipe, file)])):
         with pytest.raises(UserError) as error:
             refuse()

@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is a folder, not a file"):
         check_size(tmp_path, 2)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UserError, match=r"pipe: is not a regular file, and vectors are read twice"):
+    with pytest.raises(UserError, match=r"pipe: is not a regular file, and is read several times"):
         check_size(tmp_path / "pipe", 2)
 
 
