@@ -207,7 +207,7 @@ def _read_scoring(
 
 @command(PROGRAM, parser)
 def main(options: argparse.Namespace, problems: list[str]) -> None:
-    from nmt.cli.report_page import write_page
+    from nmt.cli.report_page import with_attention, write_page
     from nmt.cli.systems import read_sentences, read_systems
     from nmt.evaluation.comparison import compare
     from nmt.evaluation.tables import json_object, table
@@ -225,11 +225,16 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     with enough_memory(MEMORY):
         translators = _loaded(candidates, how)
         systems: dict[str, Sequence[str]] = {one.name: one.lines for one in candidates}
+        attention: dict[str, list[str | None]] = {}
+        shown = {name for name, one in translators.items() if options.report and not one.scorer.without_alignments}
         for name, translator in translators.items():
-            translations = translator.translate(source, how)
+            translations = translator.translate(source, how, alignments=name in shown)
             label = name if len(systems) > 1 else None
-            translated = watched(translations, "sentences", total=len(source), label=label)
-            systems[name] = [best.text for best, *_ in translated]
+            translated = (best for best, *_ in watched(translations, "sentences", total=len(source), label=label))
+            if name in shown:
+                systems[name], attention[name] = with_attention(source, translated, models=len(shown))
+            else:
+                systems[name] = [best.text for best in translated]
     if options.output:
         write_text(options.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     for warning in _warnings(candidates, systems, references, scoring):
@@ -242,7 +247,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         comparison = compare(systems, [*references.values()], source=source or None, runs=runs, **scoring)
     write_report(options.json, table(comparison), json_object(comparison))
     if options.report is not None:
-        write_page(options.report, comparison, translators, how, training_text=options.training_text)
+        write_page(options.report, comparison, attention, training_text=options.training_text)
 
 
 def _loaded(candidates: Sequence["Candidate"], how: "TranslationOptions | None") -> dict[str, "Translator"]:

@@ -159,7 +159,7 @@ class DictionaryTranslator:
     def check(self, options: TranslationOptions) -> None:
         """It can do all of them."""
 
-    def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
+    def translate(self, lines: Iterable[str], options: TranslationOptions, **_: object) -> Iterator[list[Translation]]:
         self.options = options
         for line in lines:
             text = self.translations[line]
