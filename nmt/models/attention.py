@@ -59,7 +59,11 @@ class Attention(nn.Module):
         if scope.half_width is not None:
             center = scope.center(query, memory.lengths, past.steps)
             distance = torch.arange(memory.values.size(1), device=center.device) - center.unsqueeze(2)
-        weights = _weights(score(query, memory.keys, past), scope(distance, real))
+        scores, shape = score(query, memory.keys, past), (*query.shape[:2], memory.values.size(1))
+        if scores.shape != shape:  # which might broadcast to it
+            given = f"{type(score).__name__} gives scores of shape {tuple(scores.shape)}"
+            raise ValueError(f"{given}; here (batch, queries, source_length) is {shape}")
+        weights = _weights(scores, scope(distance, real))
         return weighted_sums(weights, memory.values), weights
 
     def step(self, query: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Tensor, Past]:

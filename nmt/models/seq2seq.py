@@ -216,4 +216,4 @@ def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
 
 
 def _taken(member: type[nn.Module], available: dict[str, Any]) -> dict[str, Any]:
-    return {name: available[name] for name in options(member)}
+    return {name: available[name] for name in options(member) if name in available}

@@ -1,6 +1,7 @@
 """Scores against hand-set weights, what all of them leave unread, and what a new one has to write."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.models.attention import Attention
-from nmt.models.memory import Past
+from nmt.models.memory import Past, all_steps
 from nmt.models.scopes import GlobalScope
 from nmt.models.scores import (
     SCORES,
@@ -234,3 +235,31 @@ def test_a_new_score_touches_one_source_file(
     outputs.vectors.sum().backward()
     log_probabilities, _ = model.step(batch[2][:, 0], model.start(batch[0], batch[1]))
     torch.testing.assert_close(log_probabilities.exp().sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("wrong", [lambda e: e.transpose(1, 2), lambda e: e[:, :1], lambda e: e.unsqueeze(3)])
+def test_scores_of_another_shape_are_refused(wrong: Callable[[Tensor], Tensor]) -> None:
+    """Also those that would broadcast, as where all queries of a sentence get the scores of the first."""
+
+    class Wrong(ToyScore):
+        def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+            return wrong(super().forward(query, keys, past))
+
+    attention = Attention(Wrong(2, 3), GlobalScope(2), memory_size=3)
+    memory = attention.remember(torch.ones(5, 7, 3), torch.full((5,), 7))
+    query = torch.ones(5, 11, 2)
+    given = re.escape(f"Wrong gives scores of shape {tuple(wrong(torch.ones(5, 11, 7)).shape)}")
+    with pytest.raises(ValueError, match=rf"^{given}; here \(batch, queries, source_length\) is \(5, 11, 7\)$"):
+        attention(query, memory, all_steps(11, device=query.device))
+
+
+def test_a_constant_of_a_score_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tempered(ToyScore):
+        def __init__(self, query_size: int, memory_size: int, *, sharpness: float = 3.0) -> None:
+            super().__init__(query_size, memory_size)
+            self.sharpness = sharpness
+
+    monkeypatch.setitem(SCORES, "toy", Tempered)
+    attention = build_attention(ModelConfig.model_validate({"attention": {"score": "toy"}}), memory_size=11)
+    assert isinstance(attention.score, Tempered)
+    assert attention.score.sharpness == 3
