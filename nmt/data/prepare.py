@@ -399,6 +399,6 @@ def _check_unknown(name: str, ids: PairedIds, vocabularies: Vocabularies, log: L
         if is_learned and unknown.share > _MOST_LACKING:
             problems.append(f"{lacks}; is it the vocabulary of this language and this text?")
         elif unknown.share >= _LACKING or (characters and share_of_lines > _LACKING_LINES):
-            cure = "a larger subwords.size" if subwords.of_words else "subwords.byte_fallback"
+            cure = "a larger vocabulary" if subwords.of_words else "subwords.byte_fallback"
             log(f"warning: {lacks}; use {cure}, or with --init-from training.vocabulary: new")
     refuse(problems)
