@@ -11,6 +11,8 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "seed": ("random_seed",),
     "data.source_language": ("src_lang", "source_lang"),
     "data.target_language": ("tgt_lang", "trg_lang", "target_lang"),
+    "data.train.0.source": ("src", "train_src"),
+    "data.train.0.target": ("tgt", "trg", "train_tgt"),
     "data.valid": ("dev", "dev_data", "validation_data", "valid_sets"),
     "data.max_length": ("max_sent_length", "max_source_length", "src_seq_length"),
     "subwords.type": ("tokenizer_type", "level"),
