@@ -1,7 +1,7 @@
 """The graphs of a model, and the files in which they are kept in the user's cache from one command to the next.
 
-They are kept as ONNX Runtime has optimized them, their weights in files of their own that it maps into memory. The name
-of a folder has the checksum of its files, so that what is damaged is not used. `graph` says what they compute.
+They are kept as ONNX Runtime has optimized them, their weights in files of their own that it maps into memory, as
+entries of a cache (`nmt.data.cache`), so that what is damaged is not used. `graph` says what they compute.
 """
 
 import os
@@ -13,11 +13,10 @@ from importlib.metadata import distributions
 from inspect import isfunction
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import nmt
+from nmt.data.cache import built, reused
 from nmt.files import new_digest
 from nmt.models.model_file import ModelFile
 
@@ -65,11 +64,11 @@ def _parts_of_models() -> Iterator[Any]:
 def kept_graphs(key: str) -> Path | None:
     """The folder of the graphs with this key; None where there is none, or its files are not what was written."""
     with suppress(OSError, RuntimeError):  # nobody's home
-        for folder in _place().glob(f"{key}-*"):
-            if folder.name == f"{key}-{_checksum(folder)}":
-                with suppress(OSError):
-                    os.utime(folder)  # the last that were used are kept
-                return folder
+        folder = reused(_place() / key, lambda folder, _: folder, lambda _: None)
+        if folder is not None:
+            with suppress(OSError):
+                os.utime(folder)  # the last that were used are kept
+        return folder
     return None
 
 
@@ -80,28 +79,13 @@ def keep_graphs(key: str, write: Callable[[Path], object]) -> Path | None:
     """
     with suppress(Exception):  # they are made again the next time
         place = _place()
-        place.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as made:
-            write(Path(made))
-            if (kept := kept_graphs(key)) is None:
-                for damaged in place.glob(f"{key}-*"):
-                    rmtree(damaged, ignore_errors=True)
-                kept = Path(made).rename(place / f"{key}-{_checksum(Path(made))}")
+        with built(place / key) as (folder, _):
+            write(folder)
         folders = [folder for folder in place.iterdir() if folder.is_dir()]
         for old in sorted(folders, key=lambda folder: folder.stat().st_mtime)[:-MOST_KEPT]:
             rmtree(old, ignore_errors=True)
-        return kept
+        return place / key
     return None
-
-
-def _checksum(folder: Path) -> str:
-    """CRC-32 of its files, which finds what is damaged in a third of the time of a hash against forgery."""
-    value = 0
-    for path in sorted(folder.iterdir()):
-        with open(path, "rb", buffering=0) as file:
-            while part := file.read(1 << 20):
-                value = crc32(part, value)
-    return f"{value:08x}"
 
 
 def _place() -> Path:
