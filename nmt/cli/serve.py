@@ -6,11 +6,9 @@ once, before a model is loaded.
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -53,8 +51,8 @@ def parser() -> Parser:
         PROGRAM,
         description="Serve translations over HTTP: LibreTranslate's API (/spec describes it), metrics, and a page to "
         "type in at /. Requests that come at once are translated together.",
-        epilog="Ctrl-C or SIGTERM ends it after the requests that it holds are answered; a second one, at once. "
-        "docs/serving.md has the API, and what to know before it is opened to others.",
+        epilog="Ctrl-C, SIGTERM, or a closed terminal ends it after the requests that it holds are answered; a second "
+        "signal, at once. docs/serving.md has the API, and what to know before it is opened to others.",
         usual=("model", "host", "port", "glossary", "device", "precision", "beam_size", "api_keys", "cors"),
     )
     made.add_argument(
@@ -159,8 +157,9 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
             problems.append(f"{name} is not installed: pip install 'nmt-toolkit[serve]'")
     refuse(problems)
 
-    from nmt.decoding.reading import usual_sentences
-    from nmt.serving.api import Service, application
+    from nmt.decoding.doubts import Doubts
+    from nmt.decoding.reading import doubtful_language, usual_sentences
+    from nmt.serving.api import Service, application, written_to_log
     from nmt.serving.models import Served, loaded
     from nmt.serving.server import listening, serve
 
@@ -168,17 +167,18 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     with closing(listening(options.host, options.port)) as opened:  # said before models are loaded, which takes longer
         translators = loaded([(model.paths[0], pair, model.load) for model, pair in zip(models, pairs, strict=True)])
         of_pairs = {}
-        for pair in translators:
+        for pair, translator in translators.items():
             split = how.split_sentences
             if split in (None, True):
                 split = usual_sentences(pair.source, name=str(pair))
             of_pairs[pair] = replace(how, split_sentences=split, glossary=glossaries.get(pair))
+            Doubts(rules=doubtful_language(of_pairs[pair], translator.languages)).warn()
         served = Served(translators, of_pairs)
         served.check()
         detector = None
         with suppress(ModuleNotFoundError, LookupError):
             detector = Detector(code for pair in translators for code in pair)
-        log = partial(print, file=sys.stderr, flush=True) if options.log_requests else None
+        log = written_to_log if options.log_requests else None
         service = Service(served, limits=limits, keys=keys, detector=detector, log=log)
         serve(application(service, origins=options.cors), service, opened, program=PROGRAM)
 

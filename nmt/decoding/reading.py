@@ -148,6 +148,7 @@ class Reader:
     def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
         """The segments of each line; none of one that has nothing to translate."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
+        self.doubts.rules = doubtful_language(self.options, self.languages)
         given = [(line, self._sentences(line, language), self.sight.found(line)) for line in lines]
         of_lines = [self._seen(*one) for one in given]
         ids = iter(source.encode_batch([seen.text for of_line in of_lines for seen in of_line]))

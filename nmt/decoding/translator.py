@@ -5,7 +5,6 @@ text larger than memory streams. A line's result does not depend on the lines ar
 share the work.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -22,7 +21,7 @@ from nmt.decoding.engines import AnyScorer
 from nmt.decoding.exports import checked_graphs
 from nmt.decoding.graph_files import Graphs, graph_key
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.reading import Languages, Reader, doubtful_language, usual_sentences
+from nmt.decoding.reading import Languages, Reader, sentence_language, usual_sentences
 from nmt.decoding.runtime import CannotExportError, GraphsOfModel, RuntimeScorer
 from nmt.decoding.search.hypotheses import Array
 from nmt.decoding.text.forbidden import Forbidden, forbidden_by
@@ -32,7 +31,7 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.devices import PRECISIONS
-from nmt.errors import InputWarning, UserError, collected, needing_toolkit, refuse
+from nmt.errors import UserError, collected, needing_toolkit, refuse
 from nmt.models.model_file import (
     ModelFile,
     check_intact,
@@ -127,7 +126,6 @@ class Translator:
         self.longest_trained = longest_trained
         self.source_form = source_form
         self.learned = learned or {}
-        self._told: set[str] = set()  # warnings that were given
         self._files: _Files | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -247,9 +245,7 @@ class Translator:
             terms = map(self.vocabularies.target.normalized, options.glossary.all_translations)
             problems += forbidden.contradictions(terms, "the glossary")
         refuse(problems)
-        if (doubt := doubtful_language(options, self.languages)) and doubt not in self._told:
-            self._told.add(doubt)
-            warnings.warn(doubt, InputWarning, stacklevel=3)
+        sentence_language(options, self.languages)
         constrained = constraints or options.glossary is not None
         if constrained and (joiner := self.vocabularies.target.joiner):
             raise UserError(

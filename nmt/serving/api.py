@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from mimetypes import guess_type
 from pathlib import Path
 from secrets import token_hex
@@ -383,11 +384,16 @@ class _Watched:
             log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")
 
 
+def written_to_log(line: str) -> None:
+    """Write a line to standard error. Requests are answered all the same where nobody reads it, or a disk is full."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
 def _failed(error: Exception) -> Response:
     """Answer an unexpected error, and say where it happened, without what it says, which may quote a text."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    what = f"{type(error).__name__} in {place.filename}, line {place.lineno}"
-    print(f"nmt-serve: {what}", file=sys.stderr, flush=True)
+    written_to_log(f"nmt-serve: {type(error).__name__} in {place.filename}, line {place.lineno}")
     return _answer({"error": "the server failed; its log says more"}, 500)
 
 

@@ -7,8 +7,9 @@ not read its answer is not waited for. A second signal ends the process at once.
 import asyncio
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,6 +22,7 @@ from nmt.serving.api import Service
 BACKLOG = 2048  # connections that wait to be accepted
 GRACE = 5  # seconds that clients have, when all is answered, to read the last answers
 HEAD = 20  # seconds for the head of a request to arrive; without an end, slow clients would take all connections
+IDLE = 150  # seconds until an idle connection is closed: after a proxy would, as one that meets a request loses it
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -51,6 +53,7 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
+        timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=GRACE,
     )
     server = _Server(config, service, program)
@@ -71,10 +74,10 @@ class _Timed(H11Protocol):
         super().connection_made(transport)
         self.loop.call_later(HEAD, self._close_if_last_is, self.cycle)
 
-    def on_response_complete(self) -> None:
-        last = self.cycle
-        super().on_response_complete()  # which may begin the next request
-        self.loop.call_later(HEAD, self._close_if_last_is, last)
+    def data_received(self, data: bytes) -> None:
+        if self.timeout_keep_alive_task is not None:  # it was idle
+            self.loop.call_later(HEAD, self._close_if_last_is, self.cycle)
+        super().data_received(data)
 
     def _close_if_last_is(self, request: object) -> None:
         if self.cycle is request:
@@ -93,6 +96,9 @@ class _Server(uvicorn.Server):
         if self._service.stopping:
             self._leave(sig, frame)
         self._service.stopping = True
+
+    def capture_signals(self) -> "AbstractContextManager[Any]":  # type: ignore[override]  # a closed terminal's, too
+        return signals.handled(self.handle_exit)
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second: whether to stop listening, close idle connections, and end."""

@@ -1,8 +1,10 @@
 """The API as a client sees it: LibreTranslate's fields and answers, every refusal with its reason, and metrics."""
 
 import asyncio
+import io
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -326,6 +328,17 @@ def test_a_model_that_fails(client: Client, start: Served, capfd: pytest.Capture
     assert ask(client) == {"translatedText": "eno owt"}
     written = capfd.readouterr().err
     assert re.fullmatch(r"nmt-serve: ZeroDivisionError in \S+doubles\.py, line \d+\n", written)
+
+
+def test_a_log_that_cannot_be_written_loses_no_answer(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    api.written_to_log("a request")
+    crash = {"q": "crash", "source": "en", "target": "de"}
+    assert refused(client.post("/translate", crash), 500) == "the server failed; its log says more"
 
 
 def test_a_full_queue(start: Served) -> None:

@@ -49,6 +49,14 @@ def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
         served.check()
 
 
+def test_what_a_client_asks_for_is_not_told_in_the_log(
+    translator: Translator, recwarn: pytest.WarningsRecorder
+) -> None:
+    served = served_by(translator)
+    served.translate(["a dog"], served.kind(PAIR, split_sentences="xx-secret"))
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
 def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*arguments: object, **keywords: object) -> None:

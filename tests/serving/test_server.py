@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import signal
 import socket
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 
 import nmt.serving.server
+from nmt import signals
 from nmt.cli import serve
 from nmt.cli.models import Models
 from nmt.decoding.translator import TranslationOptions, Translator
@@ -99,7 +99,7 @@ def test_answers_are_those_of_the_translator(server: Server, model: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", signals.WORDS)
 def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     """Whatever was accepted is answered, then the server refuses, and ends with 0."""
     clients = 12
@@ -149,7 +149,8 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither that of the first request of a connection nor that of the next one; a body may take longer."""
+    """Neither that of the first request of a connection nor that of the next one; a body, and no request, may take
+    longer."""
     monkeypatch.setattr(nmt.serving.server, "HEAD", 0.5)
     service, opened, thread = served()
     body = b"q=one&source=en&target=de"
@@ -165,6 +166,7 @@ def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.Monkey
         slow.sendall(body)
         answer = slow.recv(10_000)
         assert b'{"translatedText":"eno"}' in answer
+        time.sleep(1)
         slow.sendall(b"GET / HT")
         assert slow.recv(1) == b""
     service.stopping = True
