@@ -255,7 +255,6 @@ class Service:
 
         Equal lines, as blank ones are, are translated once.
         """
-        self.metrics.characters.inc(request.characters)
         lines = [line for document in request.documents for line in document.lines]
         if not lines:
             return []
@@ -264,6 +263,7 @@ class Service:
             future = self.batcher.submit(different, request.kind)
         except QueueFull:
             raise _refusal(503, f"{self.limits.waiting} requests are waiting already; try again later") from None
+        self.metrics.characters.inc(request.characters)
         answers = await _unless_gone(http, future, ends - time.monotonic())
         if answers is None:
             raise _refusal(503, f"no answer within {self.limits.seconds:g} seconds; send less, or try again later")

@@ -164,7 +164,7 @@ def _of_form(text: bytes) -> dict[str, Any]:
             )
         )
     except UnicodeDecodeError:
-        raise UserError("the form is not UTF-8 in percent-encoding") from None
+        raise UserError("the form is not UTF-8 in percent-encoding, as curl --data-urlencode sends it") from None
     except ValueError:
         raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
 

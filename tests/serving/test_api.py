@@ -354,6 +354,7 @@ def test_a_full_queue(start: Served) -> None:
         assert response.headers["retry-after"] == "5"
         start.models.go.set()
         assert [answer.result()["translatedText"] for answer in answers] == ["tsrif", "dnoces", "driht"]
+    assert f"nmt_characters_total {len('firstsecondthird')}.0\n" in client.get("/metrics").text
 
 
 def test_a_request_that_takes_too_long(start: Served) -> None:
