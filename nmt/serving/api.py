@@ -36,7 +36,7 @@ from nmt.decoding.text.languages import name_of
 from nmt.decoding.text.protect import SlowPattern
 from nmt.errors import UserError, counted
 from nmt.serving.batching import Batcher, QueueFull
-from nmt.serving.limits import PACKAGE, Detector, Limits, Rates, is_allowed
+from nmt.serving.limits import Detector, Limits, Rates, is_allowed
 from nmt.serving.requests import (
     EXTENSIONS,
     MOST_WEIGHTS,
@@ -70,7 +70,7 @@ MOST_KEPT = 64 << 20  # bytes of all such files together
 LONGEST_NAME = 80  # characters of the name to save one by
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in an address, a header, or a file system
 STOPPING = "the server is stopping; try again later"
-NO_DETECTOR = f"Language detection is disabled on this server: it needs two languages, and pip install '{PACKAGE}'"
+NO_DETECTOR = "Language detection is disabled on this server: it needs two languages, and its package's extra detect"
 RETRY = 5  # seconds after which a client may try again
 TRANSLATED = {200, 499, 500, 503}  # what became of requests in which nothing was wrong
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # up to which answers are counted

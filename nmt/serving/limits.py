@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-PACKAGE = "nmt-toolkit[detect]"
 MOST_CHARACTERS = 2_000  # of a text whose language is told
 CLIENTS = 10_000  # whose requests are counted; of more, the one that was quiet for longest is forgotten
 

@@ -26,7 +26,7 @@ from nmt.decoding.text.languages import name_of
 from nmt.documents.document import read_document, written
 from nmt.documents.formats import FORMATS, Document
 from nmt.errors import UserError, collected, refuse, shortened
-from nmt.serving.limits import PACKAGE, Detected, Detector, Limits, Pair, distance, matching
+from nmt.serving.limits import Detected, Detector, Limits, Pair, distance, matching
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
@@ -310,7 +310,7 @@ def _detected(
     likely = [one for one in found if one.language in sources]
     if not likely:
         names = " and ".join(dict.fromkeys(sources))
-        problems.append(f"source is auto, but {names} can be translated; choose one (or install {PACKAGE} there)")
+        problems.append(f"source is auto, but {names} can be translated; choose one, or install the extra detect there")
     return likely[0] if likely else None
 
 

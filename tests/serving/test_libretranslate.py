@@ -131,10 +131,10 @@ def test_codes_with_a_region(client: Serving, source: str, target: str) -> None:
 def test_without_a_detector(serve: Callable[..., Serving]) -> None:
     client = serve(detects=False)
     assert error(client.post("/detect", {"q": "Hello"}), 403).startswith(
-        "Language detection is disabled on this server: it needs two languages, and pip install 'nmt-toolkit[detect]'"
+        "Language detection is disabled on this server: it needs two languages, and its package's extra detect"
     )
     why = error(client.post("/translate", {**HELLO, "source": "auto"}), 400)
-    assert why == "source is auto, but en and fr can be translated; choose one (or install nmt-toolkit[detect] there)"
+    assert why == "source is auto, but en and fr can be translated; choose one, or install the extra detect there"
     answer = client.post("/translate", {**HELLO, "source": "Auto", "target": "EN"}).json()
     assert answer["detectedLanguage"] == {"language": "es", "confidence": 0}
     assert "/detect" not in client.get("/spec").json()["paths"]

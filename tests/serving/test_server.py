@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -103,7 +104,9 @@ def test_answers_are_those_of_the_translator(server: Server, model: Path) -> Non
 def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     """Whatever was accepted is answered, then the server refuses, and ends with 0."""
     clients = 12
+    former = signal.signal(number, signal.default_int_handler)  # what is ignored, as in the background, stays ignored
     server = Server("--model", f"en-de={exported(model)}", "--beam-size", "12", "--max-texts", "30")
+    signal.signal(number, former)
     with ThreadPoolExecutor(clients) as pool:
         answers = [pool.submit(ask, server.port, LINES) for _ in range(clients)]
         while f"nmt_characters_total {clients * sum(map(len, LINES))}.0\n" not in _metrics(server):
