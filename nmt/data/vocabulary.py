@@ -89,15 +89,9 @@ def joiner_of(model: ModelProto) -> str | None:
 
 def _word(line: str, fields: list[str], columns: int) -> str:
     """The word of a line with these fields in a file of so many columns. Raises ValueError that says why it is none."""
-    if not fields:
-        raise ValueError("is empty; expected a word")
+    if len(fields) != columns or (columns == 2 and not _COUNT.fullmatch(fields[1])):
+        raise ValueError(f"given {excerpt(line)}; expected one word a line, or on every line a word and its count")
     word = fields[0]
-    if columns == 2 and not (len(fields) == 2 and _COUNT.fullmatch(fields[1])):
-        raise ValueError(f"given {excerpt(line)}; expected a word and its count, as in line 1")
-    if columns == 1 and len(fields) > 1:
-        raise ValueError(
-            f"given {excerpt(line)}, which has white space in it; expected one word a line, or a word and its count"
-        )
     if "\0" in word:
         raise ValueError(f"{excerpt(word)} has a null character")
     if len(word) > LONGEST_WORD:
