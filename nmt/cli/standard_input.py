@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.cli.outputs import is_device, is_of
-from nmt.data.corpus import GZIP_MAGIC, LONGEST_LINE
+from nmt.data.corpus import LONGEST_LINE
 from nmt.errors import UserError
 
 GRACE = 0.02  # seconds that a program gets to write the next line, so that a busy one has its lines translated together
@@ -26,11 +26,10 @@ class Lines:
         self._descriptor = descriptor
         self._lines: deque[bytes] = deque()  # complete and not yet asked for
         self._rest = bytearray()  # the beginning of the next line
-        self._begun = False
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each line as soon as it is complete. Raises UserError if reading fails, or if the input is gzip."""
+        """Yield each line as soon as it is complete. Raises UserError if reading fails."""
         while self._lines or not self._ended:
             if self._lines:
                 yield self._lines.popleft()
@@ -60,9 +59,6 @@ class Lines:
             raise UserError(f"standard input: cannot be read ({error.strerror or error})") from None
         if chunk is None:  # another process was faster
             return
-        if not self._begun:
-            refuse_gzip(chunk)
-        self._begun = True
         self._ended = not chunk
         self._rest += chunk
         if b"\n" in chunk:
@@ -77,12 +73,3 @@ def is_standard_input(path: Path) -> bool:
     """Whether the path, such as /dev/stdin, is of the pipe or terminal that standard input reads; not of a file that it
     was redirected from, which can be opened again."""
     return is_device(path) and is_of(sys.stdin, path)
-
-
-def refuse_gzip(beginning: bytes) -> None:
-    """Raise UserError for standard input with this beginning if it is gzip."""
-    if beginning.startswith(GZIP_MAGIC):
-        raise UserError(
-            "standard input is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it "
-            "with gunzip < FILE.gz | …"
-        )

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from nmt.cli.alignment_outputs import FILES
 from nmt.cli.common import watched
 from nmt.cli.cutting import MAIN, facts_of, read_merge
 from nmt.cli.outputs import opened_for_writing, write_text
-from nmt.cli.standard_input import Lines, refuse_gzip
+from nmt.cli.standard_input import Lines
 from nmt.cli.translate import PROGRAM, parser
 from nmt.cli.translation_request import Request, read_request
-from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
+from nmt.data.corpus import lines_of, read_lines, read_text, text_of
 from nmt.decoding.chunks import Chunks, Description, Job, file_state, grouped, merge, open_chunks, translate_chunks
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.text.languages import code_of
@@ -113,9 +112,7 @@ def _check_lines(request: Request, translator: Translator) -> None:
 def _translate_document(request: Request, form: str) -> None:
     name = "standard input" if request.source is None else str(request.source)
     if request.source is None:
-        content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
-        refuse_gzip(content)
-        text = text_of(BytesIO(content), name=name, encoding=request.command.encoding or "utf-8")
+        text = text_of(sys.stdin.buffer, name=name, encoding=request.command.encoding or "utf-8")
     else:
         text = read_text(request.source, encoding=request.command.encoding or "utf-8")
     if request.command.encoding is not None:

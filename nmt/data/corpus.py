@@ -95,8 +95,7 @@ def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
     content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
-    if encoding == "utf-8":
-        _check_form(name, content)
+    _check_form(name, content, is_utf8=encoding == "utf-8")
     try:
         return content.decode(encoding)
     except UnicodeError as error:
@@ -249,10 +248,18 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: boo
     )
 
 
-def _check_form(name: str, beginning: bytes) -> None:
-    """Raise UserError if what begins so is a document in a ZIP archive or UTF-16, which may be valid UTF-8, too."""
+def _check_form(name: str, beginning: bytes, *, is_utf8: bool = True) -> None:
+    """Raise UserError if what begins so is packed, as a document in a ZIP archive, or UTF-16 in place of UTF-8, which
+    both may be valid UTF-8, too."""
+    if beginning.startswith(GZIP_MAGIC):
+        raise UserError(
+            f"{name} is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it with "
+            "gunzip < FILE.gz | …"
+        )
     if beginning.startswith(b"PK\x03\x04"):
         raise UserError(f"{name}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8")
+    if not is_utf8:
+        return
     encoding = "UTF-16"
     if not beginning.startswith(_UTF16_MARKS):
         halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]
