@@ -47,8 +47,9 @@ class _Sources(NamedTuple):
 
     def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
         """(order, origin) of whatever set the key at `path`, or left it out."""
+        alone = tuple(part for part in path if part != 0)  # one section stands for a list of it
         for number, override in reversed(list(enumerate(self.overrides))):
-            if path[: len(override.path)] == override.path:
+            if override.path in (path[: len(override.path)], alone[: len(override.path)]):
                 return (1, number), override
         line, _ = self.document.line(path)
         for depth in range(len(path), 0, -1):

@@ -185,6 +185,12 @@ def test_a_pair_of_files_is_a_list_of_one(load: Load) -> None:
     assert [pair.weight for pair in changed.data.train] == [2.0, 1.0]
 
 
+def test_a_mistake_in_a_pair_of_files_is_told_of_the_override_that_has_it(messages: Messages) -> None:
+    files = "train: {source: x, target: y}, valid: {source: c, target: d}"
+    (message,) = messages(f"data: {{source_language: a, target_language: b, {files}}}", "data.train.weight=-1")
+    assert message.startswith("--set data.train.weight=-1: data.train.0.weight: ")
+
+
 def test_paths_are_relative_to_the_file(load: Load, tmp_path: Path) -> None:
     config = load("subwords: {model: ../joint.model}")
     assert config.data.train[0].source == tmp_path / "train.en"
