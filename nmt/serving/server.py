@@ -54,7 +54,6 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
         server_header=False,
         backlog=BACKLOG,
         timeout_keep_alive=IDLE,
-        timeout_graceful_shutdown=GRACE,
     )
     server = _Server(config, service, program)
     opened.listen(BACKLOG)  # whoever reads that it listens may connect
@@ -106,7 +105,10 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(GRACE, self._abort)
         await super().shutdown(sockets)
-        for connection in list(self.server_state.connections):  # of clients that did not read in time
+
+    def _abort(self) -> None:
+        """End the connections of clients that did not read in time."""
+        for connection in list(self.server_state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)

@@ -132,8 +132,10 @@ def served() -> tuple[Service, socket.socket, Thread]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_uvloop", [True, False])
-def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, has_uvloop: bool) -> None:
-    """It asks for 8 MB, more than sockets hold, and reads none of it."""
+def test_a_client_that_does_not_read_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, has_uvloop: bool
+) -> None:
+    """It asks for 8 MB, more than sockets hold, and reads none of it; the log has no word of it."""
     monkeypatch.setattr(nmt.serving.server, "GRACE", 1)
     if has_uvloop:
         pytest.importorskip("uvloop", reason="there is none for Windows")
@@ -149,6 +151,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
         service.stopping = True
         thread.join(60)
         assert not thread.is_alive()
+    assert not caplog.records
 
 
 def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
