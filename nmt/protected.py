@@ -84,6 +84,7 @@ MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 RARE_LETTERS = "rare letters"  # stands for those of words that are spelled anew, among what is learned
+SHARE_OF_WORDS = 0.9  # of the pairs, in a list of words
 RAREST = 20  # lines that the rarest letters stand in, to learn what becomes of those that are rarer still
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
 Learned = dict[str, bool | str]
@@ -209,7 +210,7 @@ class Carried:
         self.others: dict[str, Counter[str]] = {}  # which number the target has instead of one, where it is the only
         self.letters: dict[str, tuple[int, int]] = {}  # the same counts, of characters in pairs of single words
         self._sets = Sets([name for name in PATTERNS if name != "numbers"])  # of which there are too many
-        self._pairs = self._forgotten = 0  # forgotten is what stands in so few lines
+        self._pairs = self._words = self._forgotten = 0  # words: pairs of them; forgotten is what so few lines have
 
     def add(self, source: str, target: str) -> None:
         """Count the next pair."""
@@ -224,6 +225,7 @@ class Carried:
             texts[WITHOUT_LETTERS] = source.strip() == target.strip()
         _count(self.counts, texts)
         if " " not in source and " " not in target:
+            self._words += 1
             _count(self.letters, {letter: letter in target for letter in source})
         while len(self.counts) > MOST:
             self._forgotten += 1
@@ -282,7 +284,7 @@ class Carried:
         while rarest and lines < RAREST:
             count, count_carried = rarest.pop()
             lines, carried = lines + count, carried + count_carried
-        return lines >= RAREST and 2 * carried < lines
+        return lines >= RAREST and 2 * carried < lines and self._words > SHARE_OF_WORDS * self._pairs
 
 
 def _count(counts: dict[str, tuple[int, int]], texts: Mapping[str, bool]) -> None:

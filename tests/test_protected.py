@@ -61,6 +61,7 @@ def test_letters_of_words_that_are_spelled_anew_are_learned() -> None:
     assert carried(usual, ("ſ", "s", RAREST // 2 - 1), ("q", "q", RAREST // 2 + 1)).learned(of_words=True) == {}
     assert carried(("ſ", "s", RAREST // 2 - 1)).learned(of_words=True) == {}  # which are too few
     assert carried(("a ſ", "s", RAREST)).learned(of_words=True) == {}
+    assert carried(usual, ("ſ", "s", RAREST - 1), ("my ſon", "my son", RAREST)).learned(of_words=True) == {}
     assert carried(usual, ("ſ", "s", RAREST - 1)).learned() == {}
 
 

@@ -216,6 +216,12 @@ def test_what_is_left_out_is_counted_and_shown(init: Init, tmp_path: Path, rule:
     assert f"train {300 - 100}" in out
 
 
+def test_terms_of_some_words_are_no_list_of_words() -> None:
+    """They are translated, and not spelled anew."""
+    for target, units in (("maschinelles Lernen", "sentences"), ("Lernen", "words")):
+        assert usual([Pair("machine learning", target, place="")]).units == units
+
+
 def test_a_title_in_katakana_is_usual_in_japanese_and_not_in_chinese() -> None:
     texts = ("スーパーマーケット", "ｽｰﾊﾟｰﾏｰｹｯﾄ", "супермаркет")
     for line, expected in (("その店は大きい", ["", "", "script"]), ("这家商店很大", ["script"] * 3)):
