@@ -135,7 +135,7 @@ def served() -> tuple[Service, socket.socket, Thread]:
 def test_a_client_that_does_not_read_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, has_uvloop: bool
 ) -> None:
-    """It asks for 8 MB, more than sockets hold, and reads none of it; the log has no word of it."""
+    """It asks for 15 MB, more than sockets hold, and reads none of it; the log has no word of it."""
     monkeypatch.setattr(nmt.serving.server, "GRACE", 1)
     if has_uvloop:
         pytest.importorskip("uvloop", reason="there is none for Windows")
@@ -143,7 +143,7 @@ def test_a_client_that_does_not_read_is_not_waited_for(
         monkeypatch.setitem(sys.modules, "uvloop", None)
     service, opened, thread = served()
     with socket.create_connection(opened.getsockname()) as client:
-        client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 1000)
+        client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 4000)
         answered, before, sent = 0.0, -1.0, {"path": "/script.js", "status": "200"}
         while not answered or answered > before:  # until no answer goes out any more
             time.sleep(0.5)
