@@ -13,7 +13,9 @@ It knows lines of text, and nothing of models.
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, groupby, islice
+from math import ceil
+from operator import itemgetter
 from typing import Any, NamedTuple
 from unicodedata import decimal
 
@@ -279,11 +281,12 @@ class Carried:
         return learned
 
     def _loses_rare_letters(self) -> bool:
-        lines = carried = 0
-        rarest = sorted((counts for letter, counts in self.letters.items() if OF_LETTER.match(letter)), reverse=True)
-        while rarest and lines < RAREST:
-            count, count_carried = rarest.pop()
-            lines, carried = lines + count, carried + count_carried
+        lines, carried = 0, 0.0
+        letters = sorted(counts for letter, counts in self.letters.items() if OF_LETTER.match(letter))
+        for count, several in groupby(letters, key=itemgetter(0)):
+            shares = [count_carried / count for _, count_carried in several]
+            more = count * min(len(shares), ceil(max(RAREST - lines, 0) / count))  # of some of these, any as likely
+            lines, carried = lines + more, carried + more * sum(shares) / len(shares)
         return lines >= RAREST and 2 * carried < lines and self._words > SHARE_OF_WORDS * self._pairs
 
 
@@ -295,11 +298,15 @@ def _count(counts: dict[str, tuple[int, int]], texts: Mapping[str, bool]) -> Non
 
 
 def learned_by(*trainings: Mapping[str, Any]) -> Learned:
-    """What models have learned of what is no words: of each, what the one says that carries it over least often."""
+    """What models have learned of what is no words: of each, what the one says that carries it over least often.
+
+    Letters are those of words that are spelled anew where all were trained on such words.
+    """
     learned: Learned = {}
-    for training in trainings:
-        said = training.get(LEARNED)
-        for text, how in said.items() if isinstance(said, dict) else ():
-            every = (learned.get(text, how), how)
-            learned[text] = min(every, key=lambda how: (how is not False, not str(how).startswith("~")))
+    every = [said if isinstance(said := training.get(LEARNED), dict) else {} for training in trainings]
+    for text, how in chain.from_iterable(said.items() for said in every):
+        ways = (learned.get(text, how), how)
+        learned[text] = min(ways, key=lambda how: (how is not False, not str(how).startswith("~")))
+    if not all(RARE_LETTERS in said for said in every):
+        learned.pop(RARE_LETTERS, None)
     return dict(sorted(learned.items()))

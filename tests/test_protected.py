@@ -63,6 +63,9 @@ def test_letters_of_words_that_are_spelled_anew_are_learned() -> None:
     assert carried(("a ſ", "s", RAREST)).learned(of_words=True) == {}
     assert carried(usual, ("ſ", "s", RAREST - 1), ("my ſon", "my son", RAREST)).learned(of_words=True) == {}
     assert carried(usual, ("ſ", "s", RAREST - 1)).learned() == {}
+    letters = [chr(0x4E00 + number) for number in range(4 * RAREST)]
+    as_rare = [(letter, letter if number >= RAREST else "s", 1) for number, letter in enumerate(letters)]
+    assert carried(*as_rare).learned(of_words=True) == {}  # of which most stay, though enough are lost
 
 
 def test_in_what_form_translations_have_numbers_is_learned() -> None:
@@ -198,6 +201,13 @@ def test_what_one_model_translates_is_not_carried_over_by_several() -> None:
     models = {LEARNED: {"%s": True, "<b>": True}}, {LEARNED: {"<b>": False, "%d": True}}
     for trainings in (models, models[::-1]):
         assert learned_by(*trainings) == {"%d": True, "%s": True, "<b>": False}
+
+
+def test_letters_of_words_are_learned_where_all_were_trained_on_words() -> None:
+    """A model of sentences that is tuned on a list of words still keeps the names in sentences."""
+    spelled = {LEARNED: {RARE_LETTERS: False}}
+    assert learned_by(spelled, spelled) == {RARE_LETTERS: False}
+    assert learned_by(spelled, {LEARNED: {}}) == learned_by({}, spelled) == {}
 
 
 def test_of_a_form_counts_the_model_that_has_it_in_the_fewest_translations() -> None:

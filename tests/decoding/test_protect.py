@@ -22,6 +22,7 @@ from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.documents.html import HtmlDocument
 from nmt.errors import UserError
 from nmt.protected import PATTERNS, RARE_LETTERS, WITHOUT_LETTERS, Sets, compared, literals_of
+from nmt.symbols import UNKNOWN
 from tests.known_model import save_known_model
 from tests.random_model import save_random_model
 
@@ -431,19 +432,39 @@ def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: 
         ("ﬁth", "ﬁth", []),  # of which no single letter is as good
         ("wyth", "wyth", []),  # the model sees that there is a letter
         ("kyth.", "kyth.", ["."]),
+        ("kythж.", "kythж.", ["."]),  # one unknown piece
+        ("kiſt", "kist", []),
         ("ж", "ж", ["ж"]),  # it would see nothing
     ],
 )
 def test_a_letter_that_is_unknown_in_a_word_that_is_spelled_anew(word: str, shown: str, kept: list[str]) -> None:
     """Elsewhere, as in names, the word stays."""
-    settings = SubwordsConfig(type="char", size=12, normalization="identity")
-    subwords = Subwords.train(["kyth", "hit"] * 9, settings=settings)
+    settings = SubwordsConfig(type="char", size=14, normalization="identity")
+    subwords = Subwords.train(["kyth", "hit", "sS"] * 9, settings=settings)
     sight = Sight(subwords, Protection(SETS), learned={RARE_LETTERS: False})
     seen = sight.seen(word, 0, len(word), sight.found(word))
     assert seen.text == shown
     unknown = sight.unknown(seen, sight.unknown_pieces(seen, subwords.encode(seen.text)))
     assert [word[slice(*span)] for span in unknown] == kept
     assert Sight(subwords, Protection(SETS)).seen(word, 0, len(word), []).text == word
+    for other in (
+        Sight(subwords, None, learned={RARE_LETTERS: False}),
+        Sight(subwords, Protection(SETS), learned={RARE_LETTERS: False}, keeps_unknown=False),
+    ):
+        assert other.seen(word, 0, len(word), []).text == word
+
+
+@pytest.mark.parametrize(
+    ("word", "shown", "in_capitals"),
+    [("ÁRVÍZ", "árvíz", True), ("Árvíz", "árvíz", False), ("PIN", "PIN", False), ("pin", "PIN", False)],
+)
+def test_words_that_are_spelled_anew_are_seen_as_others(word: str, shown: str, in_capitals: bool) -> None:
+    """In capitals, of which the translation has as many; or in lower case, also those of the names <pad> and <unk>."""
+    settings = SubwordsConfig(type="char", size=13, normalization="identity")
+    subwords = Subwords.train(["árvíz", "PIN"] * 9, settings=settings)
+    seen = Sight(subwords, Protection(SETS), learned={RARE_LETTERS: False}).seen(word, 0, len(word), [])
+    assert (seen.text, seen.in_capitals) == (shown, in_capitals)
+    assert UNKNOWN not in subwords.encode(seen.text)
 
 
 def texts(translator: Translator, *lines: str, **options: object) -> list[str]:

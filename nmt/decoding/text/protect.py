@@ -40,7 +40,7 @@ from nmt.protected import (
     is_number,
     literals_of,
 )
-from nmt.symbols import UNKNOWN
+from nmt.symbols import PIECES, UNKNOWN
 from nmt.text_form import INVISIBLE
 
 SECONDS, SECONDS_A_LINE = 1.0, 0.01
@@ -57,6 +57,7 @@ _VISIBLE = regex.compile(rf"[^\s{INVISIBLE}]")
 _VOID = regex.compile(rf"(?V1)[{INVISIBLE}\u0640[\p{{M}}--\p{{ccc=0}}]]")
 LATIN = regex.compile(r"\p{Latin}")
 _OTHER_SPACE = regex.compile(r"[^\S ]")
+_NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 _OPENING = regex.compile(rf"(?<![^\W{ALONE}])[{regex.escape(OPENING_SIGNS)}]")  # not as “ ends „this“
 _BRACKETS = dict(zip("([{<«»„“‘\"'", ")]}>»«“”’\"'", strict=True))
 # What stands after a sentence: signs that end none
@@ -275,14 +276,14 @@ class Sight:
         self._every = {*subwords.symbols, *(learned or {})}
         self.learned = self._every - self.carried
         self.keeps_unknown = keeps_unknown and not subwords.of_words
-        self.shows_letters = RARE_LETTERS in self.learned
         self.protection = None if subwords.joiner else protection
+        self.shows_letters = RARE_LETTERS in self.learned and self.keeps_unknown and self.protection is not None
         self._seconds = SECONDS  # that are left for patterns of the user's
 
     @cached_property
     def _known(self) -> frozenset[str]:
         """The characters of the vocabulary; of the non-joiner, with which Persian parts words, most make a space."""
-        known = "".join(self.subwords.pieces(range(self.subwords.size)))
+        known = "".join(self.subwords.pieces(range(len(PIECES), self.subwords.size)))
         return frozenset(known if UNKNOWN in self.subwords.encode("\u200c") else f"{known}\u200c")
 
     @cached_property
@@ -355,14 +356,13 @@ class Sight:
         if around := [span for span in around if line[slice(*span)] not in self.learned]:
             marks = with_kept(marks, around, line)
         seen = _with_terms(self._shown(line, start, stop, [mark for mark in marks if mark.instead is None]), marks)
-        if self.protection is None:
-            return seen
         # All letters, of which there are CAPITALS, are capitals, or ß, which has none
         is_in_capitals = not _NO_CAPITAL.search(seen.text) and seen.text.lower() != seen.text
         is_cased = any(is_shown(mark) and mark.tags[0] in self.carried for mark in seen.marks)
-        if is_in_capitals and sum(map(str.isalpha, seen.text)) >= CAPITALS and not is_cased:
-            return seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
-        return seen
+        is_long = sum(map(str.isalpha, seen.text)) >= CAPITALS
+        if self.protection is not None and is_in_capitals and is_long and not is_cased:
+            seen = seen._replace(text=self._as_sentence(seen.text), in_capitals=True)
+        return seen._replace(text=self._spelled(seen.text))
 
     def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
         """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line.
@@ -372,7 +372,7 @@ class Sight:
         if self.protection is None or not self.keeps_unknown:
             return []
         if self.shows_letters and any(_LETTER.search(seen.text, *span) for span in _between(pieces, 0, len(seen.text))):
-            pieces = [span for span in pieces if not OF_LETTER.search(seen.text, *span)]
+            pieces = [other.span() for span in pieces for other in _NO_LETTERS.finditer(seen.text, *span)]
         found: list[Span] = []
         for start, stop in pieces:
             if not (found and stop <= found[-1][1]):
@@ -392,7 +392,7 @@ class Sight:
         """The sentence without what is kept, and with marks where it was."""
         void = () if self.protection is None else _VOID.finditer(line, start, stop)
         if not kept and all(character[0] in self._known for character in void):
-            return Seen(self._spelled(line[start:stop]), range(start, stop), sentence=(start, stop))
+            return Seen(line[start:stop], range(start, stop), sentence=(start, stop))
         text: list[str] = []
         places: list[int] = []
         marks: list[Mark] = []
@@ -419,7 +419,7 @@ class Sight:
         while kept and text and text[-1].isspace():
             del text[-1], places[-1]
         marks = [mark._replace(start=min(mark.start, len(text)), stop=min(mark.stop, len(text))) for mark in marks]
-        return Seen(self._spelled("".join(text)), places, marks, sentence=(start, stop))
+        return Seen("".join(text), places, marks, sentence=(start, stop))
 
     def _spelled(self, text: str) -> str:
         """The text with a space for other white space that the vocabulary lacks, as without normalization, and in words
@@ -427,15 +427,15 @@ class Sight:
         text = _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
         if not self.shows_letters:
             return text
-        return "".join(one if one in self._known else self._nearest(one) for one in text)
+        return OF_LETTER.sub(lambda letter: letter[0] if letter[0] in self._known else self._nearest(letter[0]), text)
 
     def _nearest(self, letter: str) -> str:
         """The letter that it is in the other case, or without what is on it, if the vocabulary has that one alone."""
         parts = normalize("NFKD", letter)
         bare = parts[0] if all(map(combining, parts[1:])) else letter
-        others = (letter, letter.swapcase(), bare, bare.swapcase())
-        known = (other for other in others if len(other) == 1 and UNKNOWN not in self.subwords.encode(other))
-        return next(known, letter) if OF_LETTER.match(letter) else letter
+        cases = letter.swapcase()
+        others = (letter, cases.swapcase(), cases, bare, bare.swapcase())  # of ſ the second is s
+        return next((one for one in others if len(one) == 1 and UNKNOWN not in self.subwords.encode(one)), letter)
 
     def _is_hidden(self, line: str, place: int, *, behind: str) -> bool:
         """Whether the vocabulary lacks a character without which words are the same, which is shown `behind` another.
