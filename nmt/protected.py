@@ -87,7 +87,6 @@ MOST = 10_000  # different ones that are counted; where there are more, the rare
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 RARE_LETTERS = "rare letters"  # stands for those of words that are spelled anew, among what is learned
 SHARE_OF_WORDS = 0.9  # of the pairs, in a list of words
-RAREST = 20  # lines that the rarest letters stand in, to learn what becomes of those that are rarer still
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
 Learned = dict[str, bool | str]
 """What a model has learned of what is no words: whether translations have it as it is, or it is translated.
@@ -285,9 +284,9 @@ class Carried:
         letters = sorted(counts for letter, counts in self.letters.items() if OF_LETTER.match(letter))
         for count, several in groupby(letters, key=itemgetter(0)):
             shares = [count_carried / count for _, count_carried in several]
-            more = count * min(len(shares), ceil(max(RAREST - lines, 0) / count))  # of some of these, any as likely
+            more = count * min(len(shares), ceil(max(ENOUGH - lines, 0) / count))  # of some of these, any as likely
             lines, carried = lines + more, carried + more * sum(shares) / len(shares)
-        return lines >= RAREST and 2 * carried < lines and self._words > SHARE_OF_WORDS * self._pairs
+        return lines >= ENOUGH and 2 * carried < lines and self._words > SHARE_OF_WORDS * self._pairs
 
 
 def _count(counts: dict[str, tuple[int, int]], texts: Mapping[str, bool]) -> None:

@@ -7,7 +7,6 @@ from nmt.protected import (
     ENOUGH,
     LEARNED,
     RARE_LETTERS,
-    RAREST,
     WITHOUT_LETTERS,
     Carried,
     compared,
@@ -56,15 +55,15 @@ def test_so_are_numbers_of_lists_and_lines_without_letters() -> None:
 
 def test_letters_of_words_that_are_spelled_anew_are_learned() -> None:
     """By what becomes of the rarest; in other words they stay, and in sentences names do."""
-    usual = ("vnd", "und", RAREST)
-    assert carried(usual, ("ſ", "s", RAREST - 1)).learned(of_words=True) == {RARE_LETTERS: False}
-    assert carried(usual, ("ſ", "s", RAREST // 2 - 1), ("q", "q", RAREST // 2 + 1)).learned(of_words=True) == {}
-    assert carried(("ſ", "s", RAREST // 2 - 1)).learned(of_words=True) == {}  # which are too few
-    assert carried(("a ſ", "s", RAREST)).learned(of_words=True) == {}
-    assert carried(usual, ("ſ", "s", RAREST - 1), ("my ſon", "my son", RAREST)).learned(of_words=True) == {}
-    assert carried(usual, ("ſ", "s", RAREST - 1)).learned() == {}
-    letters = [chr(0x4E00 + number) for number in range(4 * RAREST)]
-    as_rare = [(letter, letter if number >= RAREST else "s", 1) for number, letter in enumerate(letters)]
+    usual = ("vnd", "und", ENOUGH)
+    assert carried(usual, ("ſ", "s", ENOUGH - 1)).learned(of_words=True) == {RARE_LETTERS: False}
+    assert carried(usual, ("ſ", "s", ENOUGH // 2), ("q", "q", ENOUGH // 2 + 1)).learned(of_words=True) == {}
+    assert carried(("ſ", "s", ENOUGH // 2)).learned(of_words=True) == {}  # which are too few
+    assert carried(("a ſ", "s", ENOUGH)).learned(of_words=True) == {}
+    assert carried(usual, ("ſ", "s", ENOUGH - 1), ("my ſon", "my son", ENOUGH)).learned(of_words=True) == {}
+    assert carried(usual, ("ſ", "s", ENOUGH - 1)).learned() == {}
+    letters = [chr(0x4E00 + number) for number in range(4 * ENOUGH)]
+    as_rare = [(letter, letter if number >= ENOUGH else "s", 1) for number, letter in enumerate(letters)]
     assert carried(*as_rare).learned(of_words=True) == {}  # of which most stay, though enough are lost
 
 

@@ -32,7 +32,7 @@ from nmt.pharaoh import links_of_line, pharaoh
 from nmt.protected import Learned
 from nmt.text_form import TextForm, disagreements, together
 
-_CHECKS = 14  # version of what is refused and counted; a run resumes where it has changed
+_CHECKS = 15  # version of what is refused and counted; a run resumes where it has changed
 _VERSION = 6  # of how subword models are trained and text becomes ids; no run resumes where it has changed
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _LACKING_LINES, _LACKING, _MOST_LACKING = 0.02, 0.05, 0.5  # of lines with unknown characters; of unknown pieces
