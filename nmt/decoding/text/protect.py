@@ -425,9 +425,8 @@ class Sight:
         """The text with a space for other white space that the vocabulary lacks, as without normalization, and in words
         that are spelled anew the nearest letters for those that it lacks."""
         text = _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
-        if not self.shows_letters:
-            return text
-        return OF_LETTER.sub(lambda letter: letter[0] if letter[0] in self._known else self._nearest(letter[0]), text)
+        lacking = set(OF_LETTER.findall(text)) - self._known if self.shows_letters else ()
+        return text.translate({ord(letter): self._nearest(letter) for letter in lacking})
 
     def _nearest(self, letter: str) -> str:
         """The letter that it is in the other case, or without what is on it, if the vocabulary has that one alone."""
