@@ -38,3 +38,4 @@ def test_settings_change_with_size() -> None:
     assert [one.get("training.recurrent_dropout", 0.0) for one in settings] == [0.5, 0.0, 0.0, 0.0]
     rates = [one.get("training.optimizer", {}).get("learning_rate") for one in settings]
     assert rates == [0.002, None, None, 0.002]  # None: as the starter has it
+    assert [one.get("training.validate_every") for one in settings] == [None, None, None, "200 updates"]
