@@ -277,7 +277,7 @@ class Sight:
         self.learned = self._every - self.carried
         self.keeps_unknown = keeps_unknown and not subwords.of_words
         self.protection = None if subwords.joiner else protection
-        self.shows_letters = RARE_LETTERS in self.learned and self.keeps_unknown and self.protection is not None
+        self.shows_letters = RARE_LETTERS in self.learned and self.protection is not None and not subwords.of_words
         self._seconds = SECONDS  # that are left for patterns of the user's
 
     @cached_property
