@@ -9,13 +9,12 @@ are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs`. Paired 
 """
 
 import operator
-import os
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from nmt.errors import environment_number
+from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, Metric, counted
 
 RESAMPLES: Final = 1_000  # sacreBLEU's default
@@ -197,11 +196,13 @@ def _tested(column: Mapping[str, Counted], samples: int) -> tuple[Any, dict[str,
     all but the first a `p_value`."""
     from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
 
-    if os.environ.get("SACREBLEU_SEED", "").lower() != "none":  # that is random
-        environment_number("SACREBLEU_SEED", "12345")
     lines: Any = [(name, one.statistics) for name, one in column.items()]
     metric: Any = _Precounted(next(iter(column.values())).metric)
-    signatures, results = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)()
+    try:
+        test = PairedTest(lines, {"": metric}, None, test_type="bs", n_samples=samples)
+    except ValueError as error:  # of the only thing that it has not from here
+        raise UserError(f"SACREBLEU_SEED: {error}") from None
+    signatures, results = test()
     ((title, signature),) = signatures.items()
     return signature, dict(zip(column, results[title], strict=True))
 

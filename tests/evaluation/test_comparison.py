@@ -241,6 +241,7 @@ def test_the_seed_is_sacrebleus(text: str, number: int | None, monkeypatch: pyte
     assert test is not None
     assert test.seed == number
     assert f"|bs:53|seed:{text.lower()}|" in test.signatures["bleu"]
-    monkeypatch.setenv("SACREBLEU_SEED", "x")
-    with pytest.raises(UserError, match=r"^SACREBLEU_SEED: invalid literal"):
-        compare(SYSTEMS, REFERENCES, metrics=["bleu"], tested=True, resamples=53)
+    for wrong, why in {"x": "invalid literal", "": "invalid literal", "-1": "expected non-negative integer"}.items():
+        monkeypatch.setenv("SACREBLEU_SEED", wrong)
+        with pytest.raises(UserError, match=rf"^SACREBLEU_SEED: {why}"):
+            compare(SYSTEMS, REFERENCES, metrics=["bleu"], tested=True, resamples=53)
