@@ -249,8 +249,8 @@ def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: boo
 
 
 def _check_form(name: str, beginning: bytes, *, is_utf8: bool = True) -> None:
-    """Raise UserError if what begins so is packed, as a document in a ZIP archive, or UTF-16 in place of UTF-8, which
-    both may be valid UTF-8, too."""
+    """Raise UserError for text with this beginning if it is compressed, as a document in a ZIP archive is, or UTF-16
+    where UTF-8 is expected. Either may happen to be valid UTF-8."""
     if beginning.startswith(GZIP_MAGIC):
         raise UserError(
             f"{name} is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it with "

@@ -22,7 +22,7 @@ from nmt.serving.api import Service
 BACKLOG = 2048  # connections that wait to be accepted
 GRACE = 5  # seconds that clients have, when all is answered, to read the last answers
 HEAD = 20  # seconds for the head of a request to arrive; without an end, slow clients would take all connections
-IDLE = 150  # seconds until an idle connection is closed: after a proxy would, as one that meets a request loses it
+IDLE = 150  # seconds until an idle connection is closed; a proxy that waits longer loses what it then sends
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -96,7 +96,7 @@ class _Server(uvicorn.Server):
             self._leave(sig, frame)
         self._service.stopping = True
 
-    def capture_signals(self) -> "AbstractContextManager[Any]":  # type: ignore[override]  # a closed terminal's, too
+    def capture_signals(self) -> "AbstractContextManager[Any]":  # type: ignore[override]  # SIGHUP, too
         return signals.handled(self.handle_exit)
 
     async def on_tick(self, counter: int) -> bool:
