@@ -9,8 +9,8 @@ from typing import Final
 
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     "seed": ("random_seed",),
-    "data.source_language": ("src_lang", "source_lang"),
-    "data.target_language": ("tgt_lang", "trg_lang", "target_lang"),
+    "data.source_language": ("src_lang", "source_lang", "data.src"),
+    "data.target_language": ("tgt_lang", "trg_lang", "target_lang", "data.trg"),
     "data.train.0.source": ("src", "train_src"),
     "data.train.0.target": ("tgt", "trg", "train_tgt"),
     "data.valid": ("dev", "dev_data", "validation_data", "valid_sets"),

@@ -38,6 +38,8 @@ def test_what_is_a_key_elsewhere_too() -> None:
     assert our_keys("type", section="model.attention") == ["model.attention.score"]
     assert our_keys("type") == ["subwords.type"]
     assert our_keys("dev") == ["data.valid"]
+    assert our_keys("src", section="data") == ["data.source_language"]  # JoeyNMT
+    assert our_keys("src") == ["data.train.0.source"]
 
 
 def test_every_value_is_one_that_there_is() -> None:
