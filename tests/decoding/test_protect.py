@@ -433,6 +433,7 @@ def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: 
         ("wyth", "wyth", []),  # the model sees that there is a letter
         ("kyth.", "kyth.", ["."]),
         ("kythж.", "kythж.", ["."]),  # one unknown piece
+        ("'ky-th", "'ky-th", ["'"]),
         ("kiſt", "kist", []),
         ("ж", "ж", ["ж"]),  # it would see nothing
     ],

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
@@ -367,12 +367,14 @@ class Sight:
     def unknown(self, seen: Seen, pieces: Sequence[Span]) -> list[Span]:
         """The `unknown_pieces` of `seen` that are kept, with the rest of their words, in the line.
 
-        A letter of a word that is spelled anew is shown, if the vocabulary has any other letter of the line.
+        A letter of a word that is spelled anew is shown, and a sign between letters, if the vocabulary has any other
+        letter of the line.
         """
         if self.protection is None or not self.keeps_unknown:
             return []
         if self.shows_letters and any(_LETTER.search(seen.text, *span) for span in _between(pieces, 0, len(seen.text))):
-            pieces = [other.span() for span in pieces for other in _NO_LETTERS.finditer(seen.text, *span)]
+            others = chain.from_iterable(_NO_LETTERS.finditer(seen.text, *span) for span in pieces)
+            pieces = [sign.span() for sign in others if not _is_between_letters(seen.text, *sign.span())]
         found: list[Span] = []
         for start, stop in pieces:
             if not (found and stop <= found[-1][1]):
@@ -477,6 +479,10 @@ def _with_terms(seen: Seen, found: Found) -> Seen:
         if mark.instead is not None
     ]
     return seen._replace(marks=sorted([*seen.marks, *terms], key=lambda mark: mark[:2])) if terms else seen
+
+
+def _is_between_letters(text: str, start: int, stop: int) -> bool:
+    return bool(OF_LETTER.match(text[start - 1 : start]) and OF_LETTER.match(text[stop : stop + 1]))
 
 
 def _is_part(spans: Sequence[Span], other: Span) -> bool:
