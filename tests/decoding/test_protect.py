@@ -453,6 +453,14 @@ def test_a_letter_that_is_unknown_in_a_word_that_is_spelled_anew(word: str, show
     assert replacing.seen(word, 0, len(word), []).text == shown
 
 
+def test_letters_that_are_bytes_are_known() -> None:
+    settings = SubwordsConfig(type="bpe", size=270, normalization="identity", byte_fallback=True)
+    subwords = Subwords.train(["kyth", "hit"] * 9, settings=settings)
+    sight = Sight(subwords, Protection(SETS), learned={RARE_LETTERS: False})
+    for word in ("kÿth", "kyt\u0303h"):
+        assert sight.seen(word, 0, len(word), []).text == word
+
+
 @pytest.mark.parametrize(
     ("word", "shown", "in_capitals"),
     [("ÁRVÍZ", "árvíz", True), ("Árvíz", "árvíz", False), ("PIN", "PIN", False), ("pin", "PIN", False)],

@@ -448,7 +448,8 @@ class Sight:
         if character.isascii() or not _VOID.match(character) or character in self._known:
             return False
         if combining(character):
-            return behind in self._known and (self.shows_letters or not LATIN.match(behind))
+            is_shown_bare = self.shows_letters and UNKNOWN in self.subwords.encode(character)  # not as bytes
+            return behind in self._known and (is_shown_bare or not LATIN.match(behind))
         around = line[place - 1 : place] + line[place + 1 : place + 2]
         return character != "\u200b" or not has_finer(around)
 
