@@ -434,6 +434,7 @@ def test_an_unknown_sign_in_a_name(translator: Translator, line: str, expected: 
         ("kyth.", "kyth.", ["."]),
         ("kythж.", "kythж.", ["."]),  # one unknown piece
         ("'ky-th", "'ky-th", ["'"]),
+        ("ky9th", "ky9th", ["ky9th"]),
         ("kiſt", "kist", []),
         ("ж", "ж", ["ж"]),  # it would see nothing
     ],

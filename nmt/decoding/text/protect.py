@@ -483,7 +483,9 @@ def _with_terms(seen: Seen, found: Found) -> Seen:
 
 
 def _is_between_letters(text: str, start: int, stop: int) -> bool:
-    return bool(OF_LETTER.match(text[start - 1 : start]) and OF_LETTER.match(text[stop : stop + 1]))
+    """Whether something stands between letters, as an apostrophe or a hyphen does, and is not a number."""
+    has_letters = OF_LETTER.match(text[start - 1 : start]) and OF_LETTER.match(text[stop : stop + 1])
+    return bool(has_letters) and not _LETTER_OR_DIGIT.search(text, start, stop)
 
 
 def _is_part(spans: Sequence[Span], other: Span) -> bool:
