@@ -227,7 +227,7 @@ class Carried:
         _count(self.counts, texts)
         if " " not in source and " " not in target:
             self._words += 1
-            _count(self.letters, {letter: letter in target for letter in source})
+            _count(self.letters, {letter: letter in target for letter in set(source)})
         while len(self.counts) > MOST:
             self._forgotten += 1
             self.counts = {text: counts for text, counts in self.counts.items() if counts[0] > self._forgotten}
