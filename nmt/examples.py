@@ -8,13 +8,16 @@ import re
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
-_INSTALLED, _IN_CLONE = _PACKAGE / "configs", _PACKAGE.parent / "configs"
-_FOLDER = _INSTALLED if _INSTALLED.is_dir() else _IN_CLONE
-SCHEMA = _FOLDER / "schema.json"  # of configurations
+_FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")  # installed; in a clone
+
+
+def schema_file() -> Path | None:
+    """The JSON schema of configurations; None if it was not installed."""
+    return next((file for folder in _FOLDERS if (file := folder / "schema.json").is_file()), None)
 
 
 def starters() -> dict[str, Path]:
-    """The files of the examples to start from, one per kind of user, by name."""
+    """The files of the examples to start from, one per kind of user, by name; none if they were not installed."""
     return _found("*.yaml")
 
 
@@ -24,7 +27,8 @@ def examples() -> dict[str, Path]:
 
 
 def _found(pattern: str) -> dict[str, Path]:
-    return {path.stem: path for path in sorted(_FOLDER.glob(pattern))}
+    schema = schema_file()
+    return {} if schema is None else {path.stem: path for path in sorted(schema.parent.glob(pattern))}
 
 
 def description(path: Path) -> str:

@@ -48,7 +48,7 @@ ALLOWED = {
         "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "get_running_loop", "to_thread", "wait",
         "wait_for", "wrap_future",
     },
-    ("nmt/serving/server.py", "asyncio"): {"Transport", "run", "sleep"},
+    ("nmt/serving/server.py", "asyncio"): {"Transport", "get_running_loop", "run", "sleep"},
     ("nmt/serving/server.py", "socket"): {"getaddrinfo", "socket", "SOCK_STREAM", "SOL_SOCKET", "SO_REUSEADDR"},
     ("nmt/serving/requests.py", "urllib.parse"): set(),  # of a form
 }  # fmt: skip

@@ -17,7 +17,7 @@ from nmt.cli.outputs import STANDARD, is_device
 from nmt.cli.parser import option_name
 from nmt.devices import DEVICES, PRECISIONS
 from nmt.errors import collected, counted
-from nmt.examples import SCHEMA
+from nmt.examples import schema_file
 
 if TYPE_CHECKING:
     from nmt.decoding.options import TranslationOptions
@@ -113,7 +113,11 @@ def search_keys(section: str = "DecodingConfig") -> list[str]:
 @cache
 def _sections() -> Mapping[str, Any]:
     """The JSON schema of each, from its file, as importing pydantic would take longer than all else of --help."""
-    return cast(Mapping[str, Any], json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"])
+    if (file := schema_file()) is not None:
+        return cast(Mapping[str, Any], json.loads(file.read_text(encoding="utf-8"))["$defs"])
+    from nmt.config.schema import DecodingConfig, SamplingConfig
+
+    return {section.__name__: section.model_json_schema() for section in (DecodingConfig, SamplingConfig)}
 
 
 def add_sentence_option(group: argparse._ActionsContainer, default: str) -> None:
