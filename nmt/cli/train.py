@@ -86,6 +86,8 @@ class _ListConfigs(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: object, value: Any, *_: object) -> None:
         files = starters() if value is None else examples()
+        if not files:
+            parser.error("no examples are installed beside the package")
         width = max(map(len, files))
         lines = [f"{name:{width}}  {description(path)}" for name, path in files.items()]
         lines += ["", f"Each is a file with comments: {next(iter(files.values())).parent}"]
