@@ -86,7 +86,7 @@ MOST_OF_A_LINE = 100  # matches that are looked for in its translation
 MOST = 10_000  # different ones that are counted; where there are more, the rarest are forgotten
 WITHOUT_LETTERS = ""  # stands for every text that has none, among what is learned
 RARE_LETTERS = "rare letters"  # stands for those of words that are spelled anew, among what is learned
-SHARE_OF_WORDS = 0.9  # of the pairs, in a list of words
+SHARE_OF_WORDS = 0.9  # of the lines have a single word, in a list of words
 LEARNED = "learned"  # in what a model file says of its training: what `Carried.learned` gives
 Learned = dict[str, bool | str]
 """What a model has learned of what is no words: whether translations have it as it is, or it is translated.

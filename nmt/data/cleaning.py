@@ -13,11 +13,12 @@ from typing import Literal, NamedTuple
 
 from nmt.data.pairs import Pair
 from nmt.data.words import words_of
+from nmt.protected import SHARE_OF_WORDS
 
 _LONGEST = 1000  # characters of a side; at most some hundred pieces are trained on
 _UNEVEN, _MARGIN = 3, 20  # times the usual ratio of lengths; characters that are added to both
 _USUAL_SHARE = 0.05  # of the letters of a text, from which a script is usual in it
-_WORDS, _SINGLE = 0.9, 0.8  # share of lines with one word, and of words with one character; of Moses' tokens up to 0.3
+_SINGLE = 0.8  # share of words with one character; of Moses' tokens up to 0.3
 _HTML = "a|b|big|br|code|div|em|font|h[1-6]|hr|i|img|li|ol|p|pre|small|span|strong|sub|sup|table|t[dhr]|tbody|u|ul"
 _MARKUP = re.compile(rf"(?i)\t|\|\|\||</?(?:{_HTML})(?:\s[^<>]*)?/?>| \| .* \| ")
 _KANA = ("KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH")  # of one script with hiragana: a title may be all katakana
@@ -72,7 +73,8 @@ def usual(pairs: Sequence[Pair]) -> Usual:
         return Usual("characters", lengths[1] / lengths[0], scripts)
     untagged = [pair.document if pair.tags else pair.source for pair in pairs]
     # A list of terms, of two or three words, is translated, and not spelled anew
-    is_list = any(sum(len(words_of(text)) == 1 for text in side) > _WORDS * len(pairs) for side in (untagged, sides[1]))
+    counts = [sum(len(words_of(text)) == 1 for text in side) for side in (untagged, sides[1])]
+    is_list = max(counts) > SHARE_OF_WORDS * len(pairs)
     return Usual("words" if is_list else "sentences", lengths[1] / lengths[0], scripts)
 
 

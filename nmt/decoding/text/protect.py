@@ -427,7 +427,9 @@ class Sight:
         """The text with a space for other white space that the vocabulary lacks, as without normalization, and in words
         that are spelled anew the nearest letters for those that it lacks."""
         text = _OTHER_SPACE.sub(lambda space: space[0] if space[0] in self._known else " ", text)
-        lacking = set(OF_LETTER.findall(text)) - self._known if self.shows_letters else ()
+        if not self.shows_letters:
+            return text
+        lacking = set(OF_LETTER.findall(text)) - self._known
         return text.translate({ord(letter): self._nearest(letter) for letter in lacking})
 
     def _nearest(self, letter: str) -> str:
