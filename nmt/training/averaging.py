@@ -44,32 +44,27 @@ class WeightedMean:
         return {name: (total / self._shares).float() for name, total in self._sums.items()}
 
 
-def average_weights(paths: Iterable[Path]) -> dict[str, Tensor]:
-    """The mean of the weights in model files, of which memory holds one at a time."""
-    mean = WeightedMean()
-    for path in paths:
-        mean.add(load_model(path).weights)
-    return mean.weights()
-
-
-def whole_checkpoints(
+def averaged_checkpoints(
     paths: Mapping[int, Path], *, processes: Processes, log: Callable[[str], None]
-) -> dict[int, Path]:
-    """Those of the checkpoints `paths`, by update, that every process can read; the log says why another cannot be.
+) -> tuple[list[int], dict[str, Tensor]]:
+    """Those of the checkpoints `paths`, by update, that can be read, and the mean of their weights, of which memory
+    holds one at a time; the log says why another cannot be.
 
     To be called in all processes.
     """
     processes.wait()  # the first one has written them all
-    whole = []
+    mean, whole = WeightedMean(), []
     for number, path in paths.items():
         try:
-            if load_model(path).training.get("updates") != number:
+            model = load_model(path)
+            if model.training.get("updates") != number:
                 raise UserError(f"{path}: not the checkpoint that this run wrote there")
+            mean.add(model.weights)
             whole.append(number)
         except UserError as error:
             log(f"warning: left out of the average: {error}")
-    usable = processes.gather(whole)
-    return {number: path for number, path in paths.items() if all(number in of_process for of_process in usable)}
+    processes.check_same("average", f"of the checkpoints {whole}")
+    return whole, mean.weights()
 
 
 @contextmanager

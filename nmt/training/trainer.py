@@ -25,7 +25,7 @@ from nmt.files import copy_atomically
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.signals import Interrupted, StopRequest
-from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
+from nmt.training.averaging import averaged_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound
 from nmt.training.optim import improves
@@ -342,23 +342,20 @@ class Trainer:
         """Average the best checkpoints: if the average validates better than each, it is the best model."""
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
-        if len(best) < 2:
-            self.log(f"no average: it needs at least two of the best checkpoints, and this run has {len(best)}")
-            return
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
-        paths = whole_checkpoints(files, processes=self.processes, log=self.log)
-        if len(paths) < 2:
-            self.log(f"no average: it needs at least two of the best checkpoints, and {len(paths)} can be read")
+        whole, weights = averaged_checkpoints(files, processes=self.processes, log=self.log)
+        if len(whole) < 2:
+            self.log(f"no average: it needs at least two of the best checkpoints, and {len(whole)} can be read")
             return
-        with with_weights(self.model, average_weights(paths.values())):
+        with with_weights(self.model, weights):
             metrics, *_ = self._scored()
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
             self._record("average", metrics)
             if is_better:
-                self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
+                self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(whole))
         verdict = "better, and now the best model" if is_better else "no better than the best checkpoint"
-        self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
+        self.log(f"average of {len(whole)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
 
     def _save_if_asked(self) -> None:
         """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""

@@ -12,7 +12,7 @@ import torch
 from nmt.data.batch import Batch
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training.averaging import whole_checkpoints
+from nmt.training.averaging import averaged_checkpoints
 from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.states import State, read_state
 from tests.cli.conftest import FEW, Train, complaint, records, stop_at_update
@@ -252,10 +252,10 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
 
     def damaged_before(*arguments: Any, **keywords: Any) -> Any:
         flip_a_bit(output / "checkpoints" / "update-00000003.safetensors")
-        return whole_checkpoints(*arguments, **keywords)
+        return averaged_checkpoints(*arguments, **keywords)
 
     scripted_losses(monkeypatch, 3.0, 2.0, 1.0, 0.5)
-    monkeypatch.setattr("nmt.training.trainer.whole_checkpoints", damaged_before)
+    monkeypatch.setattr("nmt.training.trainer.averaged_checkpoints", damaged_before)
     assert train(tiny, output, *FEW, f"training.keep_best={count}", f"training.average_best={count}") == 0
     said = capsys.readouterr().err
     assert re.search(r"warning: left out of the average: \S+/update-00000003\.safetensors: damaged", said)

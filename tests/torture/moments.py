@@ -36,7 +36,7 @@ CALLS = {
     "between two updates": ("torch:Tensor.backward", range(3, 19, 2)),
     "validation": ("nmt.experiment.validation:corpus_loss", range(1, 4)),
     "an epoch's end": ("nmt.training.trainer:plan_epoch", range(2, 4)),
-    "averaging": ("nmt.training.trainer:average_weights", range(1, 2)),
+    "averaging": ("nmt.training.trainer:averaged_checkpoints", range(1, 2)),
 }
 
 
