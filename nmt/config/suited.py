@@ -49,7 +49,7 @@ OF_WORDS: dict[str, Any] = {  # where lines are words or their characters, which
     "training.recurrent_dropout": 0.0,
     "training.guided_alignment": None,
 }
-OF_FEW_WORDS = {"training.validate_every": "200 updates"}  # fewer than 10,000, which a model soon knows by heart
+OF_FEW_WORDS = {"training.validate_every": "200 updates"}  # as few as in the first row: soon known by heart
 MEASURED = {  # pairs that a model was trained on: what they are, and how it scored, as research/ says
     1_000: "image captions (validation BLEU 18)",
     2_000: "image captions (validation BLEU 21)",
@@ -78,9 +78,10 @@ def suited_settings(pairs: int, *, units: Literal["sentences", "words", "charact
         units: what its lines are; see `nmt.data.cleaning.Usual`.
         tokenize: what the validation BLEU takes for words.
     """
-    row = TABLE[max(least for least in TABLE if least <= pairs)]
+    least = max(size for size in TABLE if size <= pairs)
+    row = TABLE[least]
     if units != "sentences":
-        row = row | OF_WORDS | (OF_FEW_WORDS if pairs < 10_000 else {})
+        row = row | OF_WORDS | ({} if least else OF_FEW_WORDS)
     return row | {
         "subwords.type": TYPES[units],
         "training.validation.metric": METRICS[units],
