@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from nmt import __version__
@@ -103,18 +101,6 @@ class TensorFile:
         tensors = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
         self._check({name: _bytes(tensor) for name, tensor in tensors.items()})
         return tensors
-
-    def integers(self) -> dict[str, npt.NDArray[np.int64]]:
-        """The same of a file of whole numbers, in NumPy. Raises DamagedFile like `read`, and for other numbers."""
-        if others := [name for name, declared in self.tensors.items() if "int" not in declared.type]:
-            raise DamagedFile(f"{self.path}: damaged: its {others[0][:100]} are not whole numbers")
-        contents, arrays = self.contents(), {}
-        for name, (type_, shape) in self.tensors.items():
-            try:
-                arrays[name] = np.frombuffer(contents[name], dtype=type_).astype(np.int64).reshape(shape)
-            except ValueError as error:  # more dimensions than NumPy takes, or longer ones
-                raise DamagedFile(f"{self.path}: damaged: the shape of its {name[:100]} ({error})") from error
-        return arrays
 
     def _check(self, values: Mapping[str, memoryview]) -> None:
         if self.digest != _digest(self.tensors, values, self.texts):

@@ -27,7 +27,7 @@ KIND = "shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100  # the defaults
 LONGEST = 100  # pieces of a side; longer pairs say little about which piece translates which, and cost most
 MULTIPLE = 64  # columns are filled up to a multiple of this: a library keeps a kernel for each size of a product
-_SIDES = ("source", "target")
+_SIDES, _ARRAYS = ("source", "target"), ("translations", "frequent")
 _CHUNK = 8192  # pairs encoded at once
 
 
@@ -138,8 +138,7 @@ def save_shortlist(path: Path, shortlist: Shortlist) -> None:
     """Write `path` so that a crash leaves the old file or the new one."""
     import torch
 
-    names = "translations", "frequent"
-    tensors = {name: torch.tensor(getattr(shortlist, name), dtype=torch.int32) for name in names}
+    tensors = {name: torch.tensor(getattr(shortlist, name), dtype=torch.int32) for name in _ARRAYS}
     texts = dict(zip(_SIDES, shortlist.vocabularies, strict=True))
     write_tensors(path, tensors, kind=KIND, texts={**texts, "target_size": str(shortlist.target_size)})
 
@@ -150,16 +149,15 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
     Raises UserError when the file is damaged, no shortlist, or one of another model.
     """
     with open_tensors(path, kind=KIND) as file:
-        arrays, texts = file.integers(), file.texts
+        contents, tensors, texts = file.contents(), file.tensors, file.texts
     try:
-        shortlist = Shortlist(
-            arrays["translations"],
-            arrays["frequent"],
-            int(texts["target_size"]),
-            (texts["source"], texts["target"]),
-            file.digest,
+        translations, frequent = (
+            np.frombuffer(contents[name], dtype=np.int32).astype(np.int64).reshape(tensors[name].shape)
+            for name in _ARRAYS
         )
-    except (KeyError, ValueError) as error:
+        vocabularies_of = texts["source"], texts["target"]
+        shortlist = Shortlist(translations, frequent, int(texts["target_size"]), vocabularies_of, file.digest)
+    except (KeyError, ValueError) as error:  # also of other shapes than NumPy takes
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
     shortlist.check(vocabularies, name=str(path))
     ids = np.concatenate([shortlist.translations.ravel(), shortlist.frequent.ravel()])
