@@ -157,8 +157,7 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
             problems.append(f"{name} is not installed: pip install 'nmt-toolkit[serve]'")
     refuse(problems)
 
-    from nmt.decoding.doubts import Doubts
-    from nmt.decoding.reading import doubtful_language, usual_sentences
+    from nmt.decoding.reading import usual_sentences
     from nmt.serving.api import Service, application, written_to_log
     from nmt.serving.models import Served, loaded
     from nmt.serving.server import listening, serve
@@ -167,12 +166,11 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
     with closing(listening(options.host, options.port)) as opened:  # said before models are loaded, which takes longer
         translators = loaded([(model.paths[0], pair, model.load) for model, pair in zip(models, pairs, strict=True)])
         of_pairs = {}
-        for pair, translator in translators.items():
+        for pair in translators:
             split = how.split_sentences
             if split in (None, True):
                 split = usual_sentences(pair.source, name=str(pair))
             of_pairs[pair] = replace(how, split_sentences=split, glossary=glossaries.get(pair))
-            Doubts(rules=doubtful_language(of_pairs[pair], translator.languages)).warn()
         served = Served(translators, of_pairs)
         served.check()
         detector = None

@@ -23,7 +23,6 @@ class Doubts:
     unknown: int = 0  # with characters that the vocabulary lacks
     characters: dict[str, None] = field(default_factory=dict)  # the first of these
     form: TextForm = field(default_factory=TextForm)
-    rules: str | None = None  # what to say of those by which lines are cut into sentences
 
     @property
     def lines(self) -> int:
@@ -42,7 +41,6 @@ class Doubts:
         self.form = together([self.form, other.form], name=self.form.name)
         self.long += other.long
         self.unknown += other.unknown
-        self.rules = self.rules or other.rules
         self._keep(other.characters)
 
     def _keep(self, characters: dict[str, None]) -> None:
@@ -55,8 +53,6 @@ class Doubts:
         if trained is not None:
             for message in disagreements(self.form, trained).values():
                 warnings.warn(message, InputWarning, stacklevel=3)
-        if self.rules:
-            warnings.warn(self.rules, InputWarning, stacklevel=3)
         if self.long:
             install = "" if is_installed() else f" ({INSTALL})"
             self._warn(

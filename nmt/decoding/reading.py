@@ -17,7 +17,6 @@ from nmt.data.words import Span, overlapping
 from nmt.decoding.doubts import Doubts
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.forbidden import Forbidden
-from nmt.decoding.text.languages import NAMES
 from nmt.decoding.text.protect import Found, Seen, Sight, is_blank, with_kept
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefix, impossible, missing
 from nmt.decoding.text.segments import Segment, divided_phrases, segments_of
@@ -49,18 +48,6 @@ def sentence_language(options: TranslationOptions, languages: Languages) -> str 
         return checked_language(name)
     except UserError as error:
         raise UserError(f"the model's data.source_language: {error}" if split is True else str(error)) from None
-
-
-def doubtful_language(options: TranslationOptions, languages: Languages) -> str | None:
-    """What to warn of where lines are cut by the rules of a language that has no name here."""
-    code = sentence_language(options, languages)
-    if code is None or code in NAMES:
-        return None
-    is_own = options.split_sentences is True
-    given = f"the model's data.source_language: {languages.source!r}" if is_own else repr(options.split_sentences)
-    where = "" if is_own else "`split_sentences`: "
-    rules = "those of a related one if sentencex has any, else those of English"
-    return f"{where}{given} is a language without a name here; the rules are {rules}"
 
 
 def usual_sentences(language: str | None, *, name: str = "the model") -> str | bool:
@@ -148,7 +135,6 @@ class Reader:
     def _cut(self, lines: Sequence[str], requires: Sequence[bool], first: int) -> list[list[Segment]]:
         """The segments of each line; none of one that has nothing to translate."""
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
-        self.doubts.rules = doubtful_language(self.options, self.languages)
         given = [(line, self._sentences(line, language), self.sight.found(line)) for line in lines]
         of_lines = [self._seen(*one) for one in given]
         ids = iter(source.encode_batch([seen.text for of_line in of_lines for seen in of_line]))

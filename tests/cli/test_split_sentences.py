@@ -7,9 +7,6 @@ import pytest
 
 from nmt.cli.evaluate import main as evaluate
 from nmt.cli.translate import main
-from nmt.decoding.reading import Languages
-from nmt.decoding.translator import Translator
-from nmt.errors import InputWarning
 from nmt.models.model_file import load_model, save_model
 from tests.cli.conftest import refused, translated
 from tests.conftest import write_lines
@@ -66,18 +63,8 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
 
-def test_a_code_without_a_name_says_once_what_rules_are_used(model, source, expected, capsys) -> None:
-    for options in ((), ("--chunk-lines", 2)):
-        assert translated(model, source, "--split-sentences", "deu-DE", *options) == expected
-        told = "--split-sentences: 'deu-DE' is a language without a name here; the rules are those of a related one"
-        assert capsys.readouterr().err.count(told) == 1
-
-
-def test_a_model_s_language_without_a_name_is_called_the_model_s(model) -> None:
-    translator = Translator.load(model)
-    translator.languages = Languages("xx", "de")
-    with pytest.warns(InputWarning, match=r"^the model's data\.source_language: 'xx' is a language without a name"):
-        list(translator.translate(["A dog."], split_sentences=True))
+def test_a_code_of_three_letters_with_a_region_is_one_too(model, source, expected) -> None:
+    assert translated(model, source, "--split-sentences", "deu-DE") == expected
 
 
 def test_a_number_is_no_language(model, source, capsys) -> None:
