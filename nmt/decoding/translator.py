@@ -34,7 +34,6 @@ from nmt.devices import PRECISIONS
 from nmt.errors import UserError, collected, needing_toolkit, refuse
 from nmt.models.model_file import (
     ModelFile,
-    check_intact,
     load_head,
     load_model,
     longest_trained,
@@ -172,18 +171,13 @@ class Translator:
                 loaded.append(_load(one))
         refuse(problems)
         first, listed = loaded[0], None
-        try:
-            for other in loaded:
-                problems += _differences(first, other)
-            refuse(problems)
-            if shortlist is not None:
-                from nmt.decoding.shortlist import load_shortlist
+        for other in loaded:
+            problems += _differences(first, other)
+        refuse(problems)
+        if shortlist is not None:
+            from nmt.decoding.shortlist import load_shortlist
 
-                listed = load_shortlist(Path(shortlist), first.vocabularies)
-        except UserError:  # perhaps of a damaged file, of which only the head was read: then that is told
-            for other in loaded:
-                check_intact(other.path)
-            raise
+            listed = load_shortlist(Path(shortlist), first.vocabularies)
         files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.file.digest for one in loaded), None if listed is None else listed.digest],

@@ -142,12 +142,6 @@ def load_model(path: Path, *, export: bool = False) -> ModelFile:
     return ModelFile(config, weights, source, target, sizes, training, file.digest)
 
 
-def check_intact(path: Path) -> None:
-    """Raise DamagedFile unless a model file is as it was written."""
-    with open_tensors(path, kind=KIND) as file:
-        file.contents()
-
-
 def load_head(path: Path) -> ModelFile:
     """What a model file holds besides weights, unchecked: whoever trusts it has to know all this, `digest` included.
 

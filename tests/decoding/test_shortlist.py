@@ -275,19 +275,6 @@ def test_a_shortlist_of_another_model(tmp_path: Path, vocabularies: Vocabularies
         Translator([network(source_size=SIZE, target_size=60)], half, shortlist=small)
 
 
-def test_a_model_with_a_damaged_vocabulary_is_what_is_said(tmp_path: Path) -> None:
-    """And not that the files of somebody who has done nothing wrong are for other vocabularies."""
-    for name in ("whole", "damaged"):
-        save_known_model(tmp_path / name, ["Today", "dance"], ["Heute", "tanzen"], [(0, 0), (1, 1)])
-    vocabularies = Translator.load(tmp_path / "whole").vocabularies
-    save_shortlist(tmp_path / "list", train_shortlist([("Today", "Heute")], vocabularies)[0])
-    content = (tmp_path / "damaged").read_bytes()
-    (tmp_path / "damaged").write_bytes(content.replace(b"dance", b"dancd"))
-    for models, shortlist in (["damaged"], tmp_path / "list"), (["whole", "damaged"], None):
-        with pytest.raises(UserError, match=r"damaged: damaged: its content is not what was written"):
-            Translator.load([tmp_path / name for name in models], shortlist=shortlist)
-
-
 def test_a_missing_shortlist_is_said_without_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They need PyTorch, which may not be installed where graphs are kept."""
     save_known_model(tmp_path / "model", ["Today"], ["Heute"], [(0, 0)])
