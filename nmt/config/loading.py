@@ -42,9 +42,6 @@ class _Sources(NamedTuple):
             messages.append(": ".join(filter(None, [str(origin), key, problem.message])))
         return messages
 
-    def repeated(self) -> list[str]:
-        return [f"{self.name}, line {line}: {message}" for line, message in self.document.repeated]
-
     def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
         """(order, origin) of whatever set the key at `path`, or left it out."""
         alone = tuple(part for part in path if part != 0)  # one section stands for a list of it
@@ -83,8 +80,8 @@ def read_config(
     sources = _Sources(str(path), document, applied)
     config = check_keys(tree, path.parent if folder is None else folder, families)
     if not isinstance(config, Config):
-        raise UserError(*_first([*sources.messages(config), *sources.repeated(), *problems]))
-    refuse(_first([*sources.repeated(), *problems]))
+        raise UserError(*_first([*sources.messages(config), *problems]))
+    refuse(_first(problems))
     return Loaded(config, sources)
 
 

@@ -58,10 +58,7 @@ def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
     path: KeyPath = ()
     for part in parts:
         path = (*path, _step(part, path, value_at(tree, path)))
-    document = read_yaml(written)
-    if document.repeated:
-        raise ValueError(document.repeated[0][1])
-    return path, document.value
+    return path, read_yaml(written).value
 
 
 def _step(part: str, path: KeyPath, value: Any) -> str | int:

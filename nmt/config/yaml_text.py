@@ -61,7 +61,6 @@ class _Reader(yaml.SafeLoader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.repeated: list[tuple[int, str]] = []
         self._values = 0  # so far
         self._levels = 0  # around the present value, and it
 
@@ -98,8 +97,8 @@ class _Reader(yaml.SafeLoader):
             if key.value in first_lines:
                 first = first_lines[key.value]
                 where = f"first in line {first}" if first != line else "both times in this line"
-                self.repeated.append((line, f"the key {key.value} is given twice; {where}"))
-            first_lines.setdefault(key.value, line)
+                raise YamlError(f"the key {key.value} is given twice; {where}", line)
+            first_lines[key.value] = line
             key.tag = _TEXT  # every key is text, even 1 and true
         return node
 
@@ -132,7 +131,6 @@ class Document(NamedTuple):
     """The values of a YAML text, and where each was written."""
 
     value: Any
-    repeated: tuple[tuple[int, str], ...]  # (line, message) of every key given twice in one section
     root: Node | None
 
     def line(self, path: KeyPath) -> tuple[int | None, bool]:
@@ -150,7 +148,7 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
     if isinstance(node, MappingNode):
         if part == 0:  # one section stands for a list of it
             return node.start_mark.line + 1, node
-        for key, value in reversed(node.value):  # of a repeated key, the last value counts
+        for key, value in node.value:
             if key.value == part:
                 return key.start_mark.line + 1, value
     if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
@@ -206,7 +204,7 @@ def _parsed(text: str) -> Document:
         raise _readable(error, text) from error
     except (ValueError, OverflowError) as error:  # a number too large, in a directive or an escape
         raise YamlError(f"not valid YAML: {shortened(str(error), LONGEST_SHOWN)}", None) from error
-    return Document(value, tuple(reader.repeated), root)
+    return Document(value, root)
 
 
 def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:

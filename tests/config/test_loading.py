@@ -121,13 +121,6 @@ def test_missing_keys(messages: Messages) -> None:
     ]
 
 
-def test_a_repeated_key_is_reported_with_the_other_mistakes(messages: Messages) -> None:
-    assert messages("seed: 1\nname: demo\nseed: -1") == [
-        "my.yaml, line 3: seed: given -1; allowed: a whole number, at least 0 and less than 4,294,967,296",
-        "my.yaml, line 3: the key seed is given twice; first in line 1",
-    ]
-
-
 def test_every_mistake_of_a_single_key_in_one_report(messages: Messages) -> None:
     """Unknown keys, wrong types, values out of range, and unknown choices; contradictions come once they are mended."""
     snippet = """

@@ -84,6 +84,8 @@ def test_keys_are_text_and_keep_their_order() -> None:
         ("a: @x", 1, "put it in quotes"),
         ("a: 1\nb: *other", 2, "aliases such as *other are not allowed here"),
         ("? [a]\n: 1", 1, "a key must be one word"),
+        ("a: 1\nb: {c: 1, c: 2}\n", 2, "the key c is given twice; both times in this line"),
+        ("a: 1\nb: 2\na: 3\n", 3, "the key a is given twice; first in line 1"),
         ("a: !!python/object:os.system x", 1, "are not allowed here"),
         ("a: 1\n---\nb: 2", 2, "another document"),
         ("a: 1\nb: \x07", 2, "U+0007 is not allowed"),
@@ -101,16 +103,7 @@ def test_what_is_not_yaml_is_said_with_its_line(text: str, line: int | None, fra
 
 def test_lines_of_keys_and_items() -> None:
     document = read_yaml("base:\n  p: 1\n  q: 2\nlist:\n  - a: 1\n  - a: 2\n")
-    assert document.repeated == ()
     assert document.line(("base", "q")) == (3, True)
     assert document.line(("list", 1, "a")) == (6, True)
     assert document.line(("list", 1, "b")) == (6, False)
     assert document.line(("nowhere", "b")) == (None, False)
-
-
-def test_keys_given_twice_are_noted_with_both_lines() -> None:
-    document = read_yaml("a: 1\nb: {c: 1, c: 2}\na: 3\n")
-    assert sorted(document.repeated) == [
-        (2, "the key c is given twice; both times in this line"),
-        (3, "the key a is given twice; first in line 1"),
-    ]
