@@ -6,11 +6,9 @@ All mistakes are found before a model is loaded, and reported at once.
 import argparse
 import shlex
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
-from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
@@ -20,14 +18,12 @@ from nmt.cli.options import line_count, missing, translation_options
 from nmt.cli.outputs import STANDARD, check_outputs, is_in_place
 from nmt.cli.parser import option_name
 from nmt.cli.standard_input import is_standard_input
-from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import read_glossary
-from nmt.documents.formats import FORMATS, OTHERS, extension, format_by_extension, likely_format
-from nmt.errors import InputWarning, collected, counted, nothing_at, refuse
+from nmt.documents.formats import FORMATS, OTHERS, extension, format_by_extension
+from nmt.errors import collected, counted, nothing_at, refuse
 from nmt.processes import Processes
 
-_FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
 
 
@@ -75,11 +71,6 @@ def read_request(options: argparse.Namespace, problems: list[str], processes: Pr
         problems.append(missing_file)
     in_chunks = is_cut(vars(options), problems, processes=processes.size)
     refuse(problems)
-    first_lines = islice(read_lines(source), _FIRST_LINES) if source is not None and lines else ()
-    if options.format is None and (likely := likely_format(first_lines)) != "text":  # which may not be meant
-        what = f"--input {source} looks like {likely}, and all that is in it is translated as plain text"
-        way_out = f"give --format {likely}, or --format text if that is meant"
-        warnings.warn(f"{what}; {way_out}", InputWarning, stacklevel=1)
     return Request(
         models=models,
         options=how,

@@ -1,11 +1,11 @@
-"""The formats of documents: for each how it is read, and what it looks like. A new one is a line in FORMATS.
+"""The formats of documents: for each how it is read, and what its files are called. A new one is a line in FORMATS.
 
 A reader is imported when a document is read, so that this module, which parsers of commands need, imports nothing else
 of the package.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -85,29 +85,25 @@ def _paragraphs(text: str, name: str) -> Document:
 
 
 class Kind(NamedTuple):
-    """How documents of a format are read, and what they look like."""
+    """How documents of a format are read, and what their files are called."""
 
     read: Reader
     extensions: tuple[str, ...] = ()  # in lowercase
-    first_line: str | None = None  # a regular expression that the beginning of the first line matches
-    any_line: str | None = None  # one that the beginning of some of the first lines matches
 
 
 FORMATS: dict[str, Kind] = {
     "text": Kind(lambda text, name: PlainText(text), (".txt",)),
     "paragraphs": Kind(_paragraphs),
-    "html": Kind(_html, (".html", ".htm", ".xhtml"), any_line=r"(?i)\s*<(!doctype\s+html|html)\b"),
+    "html": Kind(_html, (".html", ".htm", ".xhtml")),
     "markdown": Kind(_markdown, (".md", ".markdown")),
-    "srt": Kind(
-        partial(_subtitles, form="srt"), (".srt",), any_line=r"\s*\d+:\d\d:\d\d[,.]\d{3}\s*-->\s*\d+:\d\d:\d\d[,.]\d{3}"
-    ),
-    "vtt": Kind(partial(_subtitles, form="vtt"), (".vtt",), first_line=r"\ufeff?WEBVTT(?:[ \t]|$)"),
-    "ass": Kind(partial(_subtitles, form="ass"), (".ass", ".ssa"), first_line=r"\ufeff?\[Script Info\]"),
-    "sbv": Kind(partial(_subtitles, form="sbv"), (".sbv",), first_line=r"\d+:\d\d:\d\d\.\d{3},\d+:\d\d:\d\d\.\d{3}$"),
-    "ttml": Kind(partial(_subtitles, form="ttml"), (".ttml", ".dfxp"), any_line=r"\s*<(?:\w+:)?tt\s"),
-    "po": Kind(partial(_messages, form="po"), (".po", ".pot"), any_line=r"msgid \""),
-    "xliff": Kind(partial(_messages, form="xliff"), (".xlf", ".xliff"), any_line=r"\s*<xliff\s"),
-    "ts": Kind(partial(_messages, form="ts"), (".ts",), any_line=r"\s*<TS\s"),
+    "srt": Kind(partial(_subtitles, form="srt"), (".srt",)),
+    "vtt": Kind(partial(_subtitles, form="vtt"), (".vtt",)),
+    "ass": Kind(partial(_subtitles, form="ass"), (".ass", ".ssa")),
+    "sbv": Kind(partial(_subtitles, form="sbv"), (".sbv",)),
+    "ttml": Kind(partial(_subtitles, form="ttml"), (".ttml", ".dfxp")),
+    "po": Kind(partial(_messages, form="po"), (".po", ".pot")),
+    "xliff": Kind(partial(_messages, form="xliff"), (".xlf", ".xliff")),
+    "ts": Kind(partial(_messages, form="ts"), (".ts",)),
     "properties": Kind(partial(_messages, form="properties"), (".properties",)),
     "json": Kind(partial(_messages, form="json"), (".json", ".arb")),
 }
@@ -127,15 +123,6 @@ _CHARSET = re.compile(r"(?i)(?<=charset=)([\"']?)(?!utf-?8\b)[\w-]+|(?<=encoding
 def format_by_extension(path: PurePath) -> str | None:
     """The format of the files with this extension, which may stand before a .gz."""
     return next((name for name, kind in FORMATS.items() if extension(path) in kind.extensions), None)
-
-
-def likely_format(first_lines: Iterable[str]) -> str:
-    """The format that a file probably has, by its first lines."""
-    for number, line in enumerate(first_lines):
-        for name, kind in FORMATS.items():
-            if any(re.match(form, line) for form in (kind.any_line, None if number else kind.first_line) if form):
-                return name
-    return "text"
 
 
 def extension(path: PurePath) -> str:

@@ -79,41 +79,6 @@ def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *o
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "form"),
-    [
-        ("page", "\ufeff\n <!doctype HTML>\n<p>a dog</p>\n", "html"),
-        ("page", "<!-- a -->\n<html lang='en'>\n", "html"),
-        ("titles", "1\n00:00:01,000 --> 00:00:02,000\na dog\n", "srt"),
-        ("titles", "\ufeffWEBVTT - film\n\n00:01.000 --> 00:02.000\na dog\n", "vtt"),
-        ("a.txt", '#\nmsgid "a dog"\n', "po"),
-        ("text", "WEBVTTs are subtitles\n", None),
-        ("text", "a dog\nWEBVTT\n", None),  # it is the first line of such a file
-        ("text", "a dog\n<htmlx> a --> b\n", None),
-        ("text", "a dog\n" * 10 + "<html>\n", None),
-        ("empty", "", None),
-    ],
-)
-def test_a_document_without_its_format_is_warned_of(
-    model: Path, tmp_path: Path, name: str, content: str, form: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The output is the same; --format text says that it is meant."""
-    source, output = tmp_path / name, tmp_path / "output"
-    source.write_text(content, encoding="utf-8")
-    arguments = ["--model", str(model), "--input", str(source), "--output", str(output)]
-    assert main(arguments) == 0
-    translation, said = output.read_bytes(), capsys.readouterr().err
-    assert ("looks like" in said) == (form is not None)
-    if form is not None:
-        assert said.startswith(
-            f"nmt-translate: warning: --input {source} looks like {form}, and all that is in it is translated as plain "
-            f"text; give --format {form}, or --format text if that is meant\n"
-        )
-    assert main([*arguments, "--format", "text"]) == 0
-    assert "looks like" not in capsys.readouterr().err
-    assert output.read_bytes() == translation
-
-
-@pytest.mark.parametrize(
     ("name", "form"),
     [("a.HTM", "html"), ("a.html.gz", "html"), ("a.srt", "srt"), ("a.Markdown", "markdown"), ("a.md.gz", "markdown")],
 )

@@ -26,9 +26,9 @@ class Numbered:
 
 '''
 ADDITIONS = {  # the line before which they stand: what is added
-    "def _html(text: str, name: str) -> Document:": READER.lstrip("\n"),
+    "class Kind(NamedTuple):": READER.lstrip("\n"),
     '    "text": Kind(lambda text, name: PlainText(text), (".txt",)),': (
-        '    "numbered": Kind(lambda text, name: Numbered(text), (".tab",), any_line=r"\\d+\\t"),\n'
+        '    "numbered": Kind(lambda text, name: Numbered(text), (".tab",)),\n'
     ),
 }
 PROGRAM = """
