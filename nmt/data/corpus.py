@@ -32,8 +32,6 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
-_FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
 RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once
@@ -60,23 +58,19 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     Raises:
         UserError: a line is too long or not valid UTF-8, or they look like UTF-16 or ZIP; messages call them `name`.
     """
-    beginning, is_ascii = b"", True
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise UserError(
                 f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give "
                 f"text with one sentence per line; {RETURNS}"
             )
-        if len(beginning) < _LOOKED_AT:
-            beginning += line[:_LOOKED_AT]
-            _check_form(name, beginning)
         if number == 1:
+            _check_form(name, line)
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = normalize("NFC", line.decode("utf-8"))
         except UnicodeDecodeError as error:
-            raise UserError(_invalid_utf8(name, number, line, error.start, is_ascii=is_ascii)) from None
-        is_ascii = is_ascii and line.isascii()
+            raise UserError(_invalid_utf8(name, number, line, error.start)) from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -103,8 +97,7 @@ def text_of(stream: IO[bytes], *, name: str, encoding: str = "utf-8") -> str:
             raise UserError(f"{name}: not valid {encoding} ({error})") from None
         number = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
-        is_ascii = content[:start].isascii()
-        raise UserError(_invalid_utf8(name, number, content[start:], error.start - start, is_ascii=is_ascii)) from None
+        raise UserError(_invalid_utf8(name, number, content[start:], error.start - start)) from None
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -231,20 +224,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise UserError(unreadable(path, error)) from None
 
 
-def _invalid_utf8(name: str, number: int, line: bytes, at: int, *, is_ascii: bool) -> str:
-    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out: another
-    one where lines before it are UTF-8 and not just ASCII."""
+def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
+    """The message about a line that is not UTF-8 from the byte `at` on, with the ways out."""
     column = len(line[:at].decode("utf-8")) + 1
-    way_out = "; iconv -f ENCODING -t UTF-8 FILE > NEW converts it, and nmt-translate has --encoding"
-    if not is_ascii:
-        way_out = (
-            ", but the lines before it are, so converting the whole file would ruin them; correct this line, or, if "
-            f"another encoding begins here: (head -n {number - 1} FILE; tail -n +{number} FILE | iconv -f ENCODING -t "
-            "UTF-8) > NEW"
-        )
     return (
-        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}){way_out}; old texts are in "
-        "WINDOWS-1252 (Western European), -1250 (Central European), -1251 (Cyrillic), or another one"
+        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); correct it if only this "
+        "line is in another encoding; if all of them are, iconv -f ENCODING -t UTF-8 FILE > NEW converts them, and "
+        "nmt-translate has --encoding; old texts are in WINDOWS-1252 (Western European), -1250 (Central European), "
+        "-1251 (Cyrillic), or another one"
     )
 
 
@@ -258,16 +245,8 @@ def _check_form(name: str, beginning: bytes, *, is_utf8: bool = True) -> None:
         )
     if beginning.startswith(b"PK\x03\x04"):
         raise UserError(f"{name}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8")
-    if not is_utf8:
-        return
-    encoding = "UTF-16"
-    if not beginning.startswith(_UTF16_MARKS):
-        halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]
-        small = [sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half) for half in halves]
-        if len(halves[1]) < _FEWEST or small[0] == small[1] or beginning.startswith(codecs.BOM_UTF8):
-            return
-        encoding = "UTF-16BE" if small[0] else "UTF-16LE"
-    raise UserError(f"{name}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
+    if is_utf8 and beginning.startswith(_UTF16_MARKS):
+        raise UserError(f"{name}: looks like UTF-16, which iconv -f UTF-16 -t UTF-8 FILE > NEW converts")
 
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:

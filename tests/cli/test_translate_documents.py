@@ -159,11 +159,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     assert line == f"{tmp_path / 'none'}: no such file"
     source.write_bytes(b"<p>\n<b>\xff</b>")
     (line,) = complaints(capsys, model, source, "--format", "html")
-    assert line == (
-        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); iconv -f ENCODING -t UTF-8 FILE > NEW converts "
-        "it, and nmt-translate has --encoding; old texts are in WINDOWS-1252 (Western European), -1250 (Central "
-        "European), -1251 (Cyrillic), or another one"
-    )
+    assert line.startswith(f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); correct it if only this line ")
     (line,) = complaints(capsys, model, source, "--format", "html", "--encoding", "ascii")
     assert line == (
         f"{source}: not valid ascii ('ascii' codec can't decode byte 0xff in position 7: ordinal not in range(128))"
