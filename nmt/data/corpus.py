@@ -265,15 +265,6 @@ def unreadable(path: Path, error: OSError) -> str:
     return f"{path}: cannot be read ({error.strerror or error})"
 
 
-def no_character(text: str) -> tuple[int, str] | None:
-    """The place of half of a surrogate pair, which UTF-8 does not have, and what a message says about it."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        return error.start, f"has half of a surrogate pair, U+{ord(text[error.start]):04X}, which is no character"
-    return None
-
-
 def excerpt(text: str) -> str:
     """A word or a line as a message quotes it: its first characters."""
     return repr(shortened(text, _EXCERPT))

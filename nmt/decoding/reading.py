@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
-from nmt.data.corpus import excerpt, no_character
+from nmt.data.corpus import excerpt
 from nmt.data.subwords import Vocabularies
 from nmt.data.words import Span, overlapping
 from nmt.decoding.doubts import Doubts
@@ -90,13 +90,9 @@ class Reader:
         """The segments of each line, none for a blank one.
 
         `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them. Raises
-        UserError for what cannot be required of a line, and for half of a surrogate pair, which no subword model reads.
+        UserError for what cannot be required of a line.
         """
         names = [f"line {number}" if self.numbered else excerpt(line) for number, line in enumerate(lines, first + 1)]
-        for what, texts in (("", lines), ("the prefix of ", prefixes), ("the constraints of ", constraints)):
-            for name, text in zip(names, texts, strict=True):
-                if (half := no_character(text)) is not None:
-                    raise UserError(f"{what}{name}: {half[1]}")
         requires = [
             bool(prefix.strip() or phrases.strip()) for prefix, phrases in zip(prefixes, constraints, strict=True)
         ]

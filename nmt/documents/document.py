@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nmt.data.corpus import no_character
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.languages import RIGHT_TO_LEFT, code_of
 from nmt.decoding.text.lines import check_text
@@ -26,9 +25,6 @@ def read_document(text: str, *, format: str, name: str = "the document") -> Docu
     if format not in FORMATS:
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
     check_text(text, name)
-    if (half := no_character(text)) is not None:
-        line = text.count("\n", 0, half[0]) + 1
-        raise UserError(f"{name}, line {line}: {half[1]}")
     try:
         return FORMATS[format].read(text, name)
     except ModuleNotFoundError as error:

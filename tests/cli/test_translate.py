@@ -301,7 +301,7 @@ def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
     assert f"--output {constraints}: would overwrite --constraints" in message
     constraints.write_text("A dog runs across the green field.\n" * 7, encoding="utf-8")
     messages = refused(capsys, main, *arguments)
-    assert "is blank and has constraints" in "\n".join(messages)
+    assert "is blank and is to have" in "\n".join(messages)
     constraints.write_text("Two men\n", encoding="utf-8")
     (message,) = refused(capsys, main, *arguments)
     assert f"--constraints {constraints} has 1 line and --input {source} has 7" in message

@@ -229,7 +229,7 @@ def test_a_mistake_in_a_line_is_named_by_its_place(
     monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("it has begun"))
     prefixes.write_text("\n" * 13 + "dog\n" + "\n" * (LINES - 14), encoding="utf-8")  # of a blank line
     assert command.run("--prefix", prefixes, "--chunk-lines", "10") == 2
-    assert "error: line 14 is blank and has a prefix, 'dog'; do the files go together?\n" in capsys.readouterr().err
+    assert "error: line 14 is blank and is to have 'dog'; do the files go together?\n" in capsys.readouterr().err
     assert command.chunks() == []
 
 

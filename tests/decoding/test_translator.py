@@ -259,14 +259,14 @@ def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model,
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        ({}, "line 12"),
-        ({"prefixes": ["", "\udfff"]}, "the prefix of line 12"),
-        ({"constraints": ["", "a\ta \udfff"]}, "the constraints of line 12"),
+        ({}, "line 2: character 3"),
+        ({"prefixes": ["", "\udfff"]}, "line 2 of the prefixes: character 1"),
+        ({"constraints": ["", "a\ta \udfff"]}, "line 2 of the constraints: character 5"),
     ],
 )
 def test_half_of_a_surrogate_pair_is_told(copy_model, vocabularies, more: dict[str, list[str]], what: str) -> None:
     """A Python text may have it; SentencePiece would fail with a message about C++."""
     lines = ["a b", "a b" if more else "a \udfff"]
     with pytest.raises(UserError) as error:
-        list(Translator([copy_model], vocabularies).translate(lines, first=10, **more))
-    assert str(error.value) == f"{what}: has half of a surrogate pair, U+DFFF, which is no character"
+        list(Translator([copy_model], vocabularies).translate(lines, **more))
+    assert str(error.value) == f"{what} is half of a surrogate pair, U+DFFF, which is no character"

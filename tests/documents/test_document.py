@@ -239,7 +239,7 @@ def test_options_of_alignments_place_tags(translator: Translator, html: str) -> 
 @pytest.mark.parametrize("format", ["text", "paragraphs", "html", "srt", "vtt"])
 def test_half_a_character(translator: Translator, format: str) -> None:  # noqa: A002
     with pytest.raises(
-        UserError, match=r"^the document, line 2: has half of a surrogate pair, U\+D83D, which is no char"
+        UserError, match=r"^the document: character 5 is half of a surrogate pair, U\+D83D, which is no"
     ):
         translate_document(translator, "<b>\n\ud83d</b>", format=format)  # type: ignore[arg-type]
 

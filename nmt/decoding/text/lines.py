@@ -9,9 +9,15 @@ from nmt.errors import UserError, refuse
 
 
 def check_text(value: object, name: str) -> None:
-    """Raise UserError for what is no text, as a missing value of a table or the lines of a binary file are none."""
+    """Raise UserError for what is no text, as a missing value of a table or the lines of a binary file are none, or has
+    half of a surrogate pair, which UTF-8 does not have, and so no subword model reads."""
     if not isinstance(value, str):
         raise UserError(f"{name} is of type {type(value).__name__}; it must be a text (str)")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = f"half of a surrogate pair, U+{ord(value[error.start]):04X}"
+        raise UserError(f"{name}: character {error.start + 1:,} is {half}, which is no character") from None
 
 
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:

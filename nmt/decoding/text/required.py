@@ -109,11 +109,11 @@ def impossible(prefix: Required, phrases: Sequence[Required], *, line: str) -> l
 
 
 def missing(prefix: str, constraints: str, stays: str, *, line: str) -> list[str]:
-    """Why a line that `stays` as it is, such as 42 or a blank one, cannot have its prefix, or its phrases."""
-    what = f"{line} stays {stays!r} and has" if stays else f"{line} is blank and has"
-    begins = stays.startswith(prefix.strip())
-    problems = [] if begins else [f"{what} a prefix, {prefix.strip()!r}; do the files go together?"]
-    phrases = (" ".join(text.split()) for text in constraints.split("\t"))
-    if lacking := [repr(phrase) for phrase in phrases if phrase not in stays]:
-        problems.append(f"{what} constraints, {', '.join(lacking)}; do the files go together?")
-    return problems
+    """That a line that `stays` as it is, such as 42 or a blank one, lacks its prefix, or its phrases."""
+    lacking = [] if stays.startswith(prefix.strip()) else [prefix.strip()]
+    lacking += [
+        phrase for phrase in (" ".join(text.split()) for text in constraints.split("\t")) if phrase not in stays
+    ]
+    what = f"stays {stays!r}" if stays else "is blank"
+    required = ", ".join(map(repr, lacking))
+    return [f"{line} {what} and is to have {required}; do the files go together?"] if lacking else []

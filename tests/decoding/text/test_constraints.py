@@ -100,7 +100,7 @@ def test_constraints_that_cannot_be_met(translator) -> None:
 
     with pytest.raises(UserError, match="the constraint 'Ж' of line 1 cannot be written: it has characters"):
         constrained(["A dog"], ["dog\tЖ"])
-    with pytest.raises(UserError, match="line 2 is blank and has constraints, 'dog', 'man'; do the files go together"):
+    with pytest.raises(UserError, match="line 2 is blank and is to have 'dog', 'man'; do the files go together"):
         constrained(["A dog", ""], ["", "dog\tman"])
     with pytest.raises(UserError, match="`constraints` do not go with `sampling`"):
         constrained(["A dog"], ["dog"], sampling=SamplingConfig())

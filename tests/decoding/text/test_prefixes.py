@@ -174,7 +174,7 @@ def test_prefixes_are_read_as_lines_are() -> None:
 
 
 def test_a_prefix_that_no_translation_can_have(translator) -> None:
-    with pytest.raises(UserError, match=r"line 2 is blank and has a prefix, 'A'"):
+    with pytest.raises(UserError, match=r"line 2 is blank and is to have 'A'"):
         list(translator.translate(["a", " "], prefixes=["", "A"]))
     assert texts(translator.translate(["", " "], prefixes=["", " "])) == [[""], [""]]
 
@@ -186,5 +186,5 @@ def test_a_prefix_of_which_nothing_can_be_written(translator, prefix) -> None:
         list(translator.translate(["a", "a dog", " "], prefixes=["A", prefix, prefix]))
     assert error.value.messages == (
         f"the prefix {prefix!r} of line 2 cannot be written: the model's subword model leaves nothing of it",
-        f"line 3 is blank and has a prefix, {prefix!r}; do the files go together?",
+        f"line 3 is blank and is to have {prefix!r}; do the files go together?",
     )
