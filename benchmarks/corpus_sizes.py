@@ -4,10 +4,10 @@
     python benchmarks/corpus_sizes.py --languages en de --train train.en train.de --valid val.en val.de \\
         --test test.en test.de --sizes 1000 3000 10000 29000 --work DIR --plot sizes.png
 
-"For every size" is the first my.yaml of the README: the starter my_files for 15 epochs, from weights in ±0.1. A smaller
-corpus is a part of each larger one, drawn at random. A training that was stopped goes on when it is started again, and
-one that has ended is not repeated: its line is in DIR/results.jsonl. The test text is translated with beam 5. Prints a
-Markdown table, with mean and standard deviation where there are several seeds.
+"For every size" is the starter my_files for 15 epochs, from weights in ±0.1. A smaller corpus is a part of each larger
+one, drawn at random. A training that was stopped goes on when it is started again, and one that has ended is not
+repeated: its line is in DIR/results.jsonl. The test text is translated with beam 5. Prints a Markdown table, with mean
+and standard deviation where there are several seeds.
 """
 
 import argparse

@@ -53,7 +53,7 @@ OF_FEW_WORDS = {"training.validate_every": "200 updates"}  # as few as in the fi
 MEASURED = {  # pairs that a model was trained on: what they are, and how it scored, as research/ says
     1_000: "image captions (validation BLEU 18)",
     2_000: "image captions (validation BLEU 21)",
-    4_600: "sentences of talks (validation BLEU 13)",
+    4_600: "sentences of talks (validation BLEU 14)",
     5_000: "image captions (validation BLEU 26)",
     10_000: "sentences of news (BLEU 3.2, of little use)",
     29_000: "image captions (BLEU 39.3)",
