@@ -122,9 +122,6 @@ def _trained_models(config: Config, problems: Problems) -> None:
     if subwords.byte_fallback and subwords.type == "word":
         message = "true contradicts type: word, where a ▁ would precede unknown words; use bpe, unigram or char"
         problems.append(problem_at("subwords.byte_fallback", message))
-    elif subwords.byte_fallback and subwords.size <= 260:
-        message = f"{subwords.size} is too small: 256 bytes and 4 special symbols leave no piece for text"
-        problems.append(problem_at("subwords.size", message))
 
 
 def _tied_embeddings(config: Config, problems: Problems) -> None:
@@ -149,8 +146,6 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
     if embeddings is None:
         return
     source, target = embeddings.source, embeddings.target
-    if source is None and target is None:
-        problems.append(problem_at("model.embeddings", "names no file; give source, target, or both, or leave it out"))
     if tie == "all" and source is not None and target is not None and source != target:
         message = f"contradicts source: {source}, for with tie_embeddings: all both are one; give one of the two"
         problems.append(problem_at("model.embeddings.target", message))
