@@ -29,9 +29,9 @@ def parser() -> Parser:
         description="Make a folder from which nmt-train trains: clean text, split it into training, validation, and "
         "test text without leaks, and write a configuration that suits its size.",
         epilog=f"The folder gets {CONFIGURATION}, {REPORT}, and train, valid, and test text of both languages, in "
-        "Unicode's form NFC; for less than 10,000 pairs of sentences, also the links of their words, by which "
-        "attention learns sooner. Text is UTF-8, and files may end in .gz. All that is left out is counted in the "
-        "report, with examples. Train with "
+        "Unicode's form NFC; for fewer than 10,000 pairs of sentences, also the links between their words, from "
+        "which attention learns sooner. Text is UTF-8, and files may end in .gz. All that is left out is counted in "
+        "the report, with examples. Train with "
         f"nmt-train --config FOLDER/{CONFIGURATION}; a few updates are computed to say how long that takes.",
     )
     made.add_argument("--source", nargs="+", type=Path, help="text with one sentence per line")
@@ -56,7 +56,7 @@ def parser() -> Parser:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="the folder to make, required; another than the current one may be there, and empty. The model gets its "
+        help="the folder to make, required; it may exist if it is empty and not the current one. The model gets its "
         "name: runs/FOLDER",
     )
     return made
