@@ -5,7 +5,8 @@
 
 A command stands in a fenced block of bash, or behind "$ " in one of console. Those of a document run in their order, in
 a copy of the repository that has a trained demo, and the files that documents speak of (`lay_out`). A YAML block whose
-first line is a comment with a file's name is written to that file. A server runs to the end of its document.
+first line is a comment with a file's name is written to that file. A server runs to the end of its document. Trainings
+by a starter's settings, which take hours, end after a few validations.
 `tests/test_documents.py` runs the short commands, with a tiny model.
 """
 
@@ -100,7 +101,7 @@ def commands_of(block: Block, document: str) -> Iterator[Command]:
     text, before = block.text, ""
     if block.language == "console":
         text = "".join(line.removeprefix("$ ") if line.startswith("$ ") else "\n" for line in text.splitlines(True))
-    whole = r"for .*\n(?:.*\n)*?done|.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*"
+    whole = r"for .*\n(?:.*\n)*?done|.*<<'(\w+)'\n(?:.*\n)*?\2|.* '\n(?:.*\n)*?'.*|(?:.*\\\n)*.*"
     for match in re.finditer(rf"^({whole})\n", text, re.MULTILINE):
         written, line = match[1], block.line + text.count("\n", 0, match.start())
         if written == "…":
@@ -157,7 +158,7 @@ def lay_out(folder: Path) -> None:
     mine = (ROOT / "configs" / "my_files.yaml").read_text(encoding="utf-8").replace("../data/my_files/", "")
     mine = mine.replace("name: my_files", "name: my_first_model")
     (folder / "my.yaml").write_text(mine, encoding="utf-8")
-    new = mine.replace("my_first_model", "new").replace("max_updates: 30000", "max_updates: 100")
+    new = mine.replace("my_first_model", "new")
     new = re.sub(r"^(subwords|model):.*\n((  .*)?\n)*", "", new, flags=re.MULTILINE)  # to fine-tune: another model's
     (folder / "new.yaml").write_text(new, encoding="utf-8")
     size = read_config(folder / "my.yaml").config.model.embedding_size
@@ -214,6 +215,22 @@ def add_the_example(folder: Path) -> None:
 
 # ----------------------------------------------------------------------------------------------------- running them
 
+OF_STARTERS = {"max_updates: 30000": "max_updates: 100", "validate_every: 400 updates": "validate_every: 50 updates"}
+
+
+def before_training(command: str, folder: Path) -> None:
+    """Remove what stands for the run that a command makes, and have it end soon where its settings are a starter's."""
+    for run in re.findall(r"train .*--output runs/(\w+)", command):
+        for stand_in in (folder / "runs").glob(f"{run}*"):  # a loop over seeds makes several
+            if stand_in.is_symlink():
+                stand_in.unlink()
+    for name in re.findall(r"train .*--config ([\w./-]+\.yaml)", command):
+        if (folder / name).is_file():  # made by a command before
+            text = (folder / name).read_text(encoding="utf-8")
+            for setting, shorter in OF_STARTERS.items():
+                text = text.replace(setting, shorter)
+            (folder / name).write_text(text, encoding="utf-8")
+
 
 def start_server(command: str, servers: ExitStack, **options: Any) -> int:
     """Start a server, to end with `servers`, and wait until it answers; returns 0, or the exit code if it has ended."""
@@ -253,6 +270,7 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
             if (name := command.elsewhere) is not None and name not in included:
                 print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[name][1]})", flush=True)
                 continue
+            before_training(command.text, folder)
             started = time.perf_counter()
             code, lines = _run(command.text, servers, cwd=folder, env=environment)
             seconds = time.perf_counter() - started

@@ -117,8 +117,9 @@ def test_whatever_is_not_run_has_a_reason_that_is_still_needed() -> None:
 
 def test_commands_of_a_block() -> None:
     loop, here = "for a in b; do\n  c\ndone", "cat > d <<'END'\ne\nEND"
-    block = Block("bash", f"{loop}\n{here}\nf\n", 1)
-    assert [command.text for command in commands_of(block, "page")] == [loop, here, "f"]
+    program = "python -c '\nprint(1)\n\nprint(2)\n' g"
+    block = Block("bash", f"{loop}\n{here}\n{program}\nf\n", 1)
+    assert [command.text for command in commands_of(block, "page")] == [loop, here, program, "f"]
     block = Block("bash", "a --shard 2/4 \\\n  b\n\n# what follows\n…\nc  # d\n", 10)
     assert [(command.line, command.text) for command in commands_of(block, "page")] == [
         (10, "a --shard 2/4 \\\n  b"),
