@@ -23,20 +23,34 @@ from nmt.cli.translate import main as translate
 from nmt.config.loading import dump_config, parse_config, read_config
 from nmt.config.schema import SubwordSampling
 from nmt.config.yaml_text import write_yaml
-from nmt.data.corpus import check_corpora, read_lines, read_pairs
+from nmt.data.corpus import check_corpora, read_lines, read_pairs, read_text
+from nmt.data.pairs import Pair, pairs_of_table
 from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords
 from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.text.glossary import read_dictionary
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.documents.document import read_document
+from nmt.documents.formats import Document
+from nmt.documents.memories import pairs_of_memory
 from nmt.errors import UserError
 from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
 from nmt.training.starting_weights import load_origin
 from nmt.training.states import read_state
 from tests.conftest import checked_config
-from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora
+from tests.documents.imitation import in_order, in_reverse, same, translated
+from tests.fuzz.samples import (
+    configuration,
+    document_files,
+    names,
+    pair_files,
+    save_model_file,
+    train_shortly,
+    translate_partly,
+    write_corpora,
+)
 from tests.fuzz.worker import Broken, OneCase
 from tests.random_model import SENTENCES
 
@@ -197,6 +211,56 @@ def prepare_pharaoh(folder: Path) -> OneCase:
     return one_case
 
 
+# ------------------------------------------------------------------------------------- documents and tables of others
+
+
+def prepare_document(folder: Path) -> OneCase:
+    """A document, whose format is the name of the case: it is written with any translations, and can be read again."""
+    path = folder / "document"
+
+    def one_case(case: bytes) -> None:
+        name, _, content = case.partition(b"\n")
+        form = name.decode("utf-8", "replace")
+        path.write_bytes(content)
+        read: list[Document] = []
+        if refused(lambda: read.append(read_document(read_text(path), format=form))):
+            return
+        if any("\n" in line for line in read[0].lines):
+            raise Broken("a line of a document has a line end inside")
+        for imitation in (in_order, in_reverse):
+            refused(lambda made=imitation: translated(read[0], made))
+        written: list[str] = []
+        is_refused = refused(lambda: written.append(read[0].written(same(read[0].lines))))
+        has_times = form in ("srt", "sbv", "vtt")  # of which a row that is broken anew may look like one of times
+        if not (is_refused or has_times) and refused(lambda: read_document(written[0], format=form)):
+            raise Broken(f"what is written as {form} cannot be read as {form}")
+
+    for form, content in document_files():  # imports what reads it
+        one_case(f"{form}\n".encode() + content)
+    return one_case
+
+
+def prepare_pairs(folder: Path) -> OneCase:
+    """A table or a memory of translations, whose ending is the name of the case, as nmt-init reads it."""
+
+    def one_case(case: bytes) -> None:
+        name, _, content = case.partition(b"\n")
+        path = folder / f"pairs.{'csv' if b'/' in name or not name else name.decode('utf-8', 'replace')}"
+        path.write_bytes(content)
+        pairs: list[Pair] = []
+        if path.suffix in (".csv", ".tsv"):
+            refused(lambda: pairs.extend(pairs_of_table(path, [["en", "lemma"], ["de", "form"]])))
+            refused(lambda: pairs.extend(pairs_of_table(path, [["en"], ["de"]], ["1", "3", "2"])))
+        else:
+            refused(lambda: pairs.extend(pairs_of_memory(path, ("en", "de"))))
+        if any("\n" in text for pair in pairs for text in (pair.source, pair.target)):
+            raise Broken("a text of a pair has a line end inside")
+
+    for ending, content in pair_files():
+        one_case(f"{ending}\n".encode() + content)
+    return one_case
+
+
 # --------------------------------------------------------------------------------------------------- files of our own
 
 
@@ -352,6 +416,8 @@ PREPARE: dict[str, Callable[[Path], OneCase]] = {
     "vectors": prepare_vectors,
     "constraints": prepare_constraints,
     "pharaoh": prepare_pharaoh,
+    "documents": prepare_document,
+    "pairs": prepare_pairs,
     "cache": prepare_cache,
     "model": prepare_model,
     "subwords": prepare_subwords,

@@ -25,6 +25,7 @@ from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.chunks import Chunks
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
+from nmt.documents.formats import FORMATS
 from nmt.models.model_file import ModelFile, load_model, save_model
 from nmt.models.seq2seq import build_model
 from nmt.training import states as states_module
@@ -90,6 +91,30 @@ def names(folder: Path) -> dict[str, Path]:
                 by_name[numbered] = path
                 break
     return by_name
+
+
+def document_files() -> Iterator[tuple[str, bytes]]:
+    """Formats, and documents of them."""
+    paths = {path.suffix: path for path in sorted((Path(__file__).parents[1] / "documents" / "fixtures").iterdir())}
+    for form, kind in FORMATS.items():
+        path = next((paths[extension] for extension in kind.extensions if extension in paths), paths[".md"])
+        yield form, path.read_bytes()
+
+
+_TMX = """<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>
+<tu><prop type="x-document">a</prop><tuv xml:lang="en"><seg>A <bpt i="1">&lt;b></bpt>dog</seg></tuv>
+<tuv xml:lang="de-DE"><seg>Ein\tHund<ph x="1"/></seg></tuv></tu><tu><tuv xml:lang="fr"><seg>x</seg></tuv></tu>
+</body></tmx>"""
+
+
+def pair_files() -> Iterator[tuple[str, bytes]]:
+    """Endings, and files of pairs of texts with them."""
+    yield "csv", b'sep=;\nen;tags;de\n"a ""dog"";\runs";N PL;Hund\nruns;V;rennt\n\n'
+    yield "tsv", b'lemma\ttags\tform\nHund\tN,PL\tHunde\n"a ""b"""\t\tx\n'
+    yield "tmx", _TMX.encode()
+    for form, content in document_files():
+        if form in ("po", "xliff"):
+            yield form, content
 
 
 def cache_files() -> Iterator[tuple[str, bytes]]:

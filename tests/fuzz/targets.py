@@ -15,6 +15,7 @@ from nmt.models.combinations import FAMILIES
 from scripts.make_configuration_reference import json_schema
 from tests.fuzz import readers, samples
 from tests.fuzz.strategies import (
+    WORDS,
     damaged,
     json_texts,
     lines_of,
@@ -131,6 +132,17 @@ def _shortlist(seeds: Seeds) -> SearchStrategy[bytes]:
     return tensor_files(seeds[0], {"target_size": json_texts}, {})
 
 
+_MARKUP = (
+    b"<", b"</", b"<b>", b"</b>", b"<!--", b">", b"&#1;", b"&amp;", b"&", b'"', b"\\", b"\\N", b"{", b"}", b"[",
+    b"](", b"--> ", b"|", b"*", b"=", b"`", b"<!ENTITY a 'b'>", b"\xe2\x80\xa8", b"\r", b"00:00:01,000", b"msgid",
+    b"msgstr[1]",
+)  # fmt: skip
+
+
+def _markup(_: str, content: bytes) -> SearchStrategy[bytes]:
+    return damaged(content, (*WORDS, *_MARKUP, *_MARKUP))
+
+
 _SETS = ("training.batch_size=3", "data.train.0.source=x", "model={encoder: {hidden_size: 3}}")
 _CORPUS = _lines("a|dog|ä|\u2028|\r|\0|\ufeff|𝄞", [" ", "", "\t", "\r\n"], zipped=True)
 _DICTIONARY = _lines("Hund|dog|0.5|1e999|nan|-1|0x1p3|1_0|ä|a b|", [" ", "\t", "\t\t", " \t", ""], zipped=True)
@@ -149,6 +161,8 @@ _TABLE: dict[str, tuple[Callable[[], Seeds] | Sequence[str], Strategy, int, bool
     "vectors": (("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"), _VECTORS, 50, False),
     "constraints": (("a dog\tball\n\nruns\n", "the green field"), _CONSTRAINTS, 20, False),
     "pharaoh": (("0-0 1-1 2-1\n\n0-3 3-0\n", "0-0 1p2\n"), _LINKS, 50, False),
+    "documents": (lambda: _as_seeds(samples.document_files), _each(_markup), 100, False),
+    "pairs": (lambda: _as_seeds(samples.pair_files), _each(_markup), 75, False),
     "cache": (lambda: _as_seeds(samples.cache_files), _each(lambda _, content: damaged(content)), 20, True),
     "model": (lambda: [samples.model_file()], _model, 50, True),
     "subwords": (lambda: list(samples.subword_models()), one_damaged, 150, True),
