@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config.loading import dump_config, parse_config
+from nmt.config.loading import dump_config, parse_config, read_config
 from nmt.config.resuming import continuation, differences, with_length
 from nmt.config.schema import Config
-from nmt.errors import UserError, first_of
+from nmt.errors import UserError, collected, first_of
 from nmt.evaluation.measurements import FILE
 from nmt.files import UNFINISHED, copy_atomically, locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
@@ -185,10 +185,11 @@ class RunFolder:
     def _check_same(self, start: _Start, *, resume: bool) -> None:
         """Raise UserError unless the run is to be resumed, and is of the same configuration, apart from paths."""
         if (saved := begun_with(self.path)) is None:
-            raise UserError(
-                f"{self.config_path}: gone or damaged, so that the run cannot be resumed; put it back, give another "
-                "--output, or --overwrite to remove that run"
-            )
+            problems: list[str] = []
+            with collected(problems):
+                read_config(self.config_path)  # says why not
+            ways = "put it back, give another --output, or --overwrite to remove that run"
+            raise UserError(f"{self.path}: the run cannot be resumed without its configuration; {ways}", *problems)
         moved, _, obstacles = continuation(saved, start.config)
         changes = "".join(f"\n  {change}" for change in obstacles or differences(saved, start.config).values())
         if obstacles:

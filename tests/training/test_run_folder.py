@@ -271,12 +271,21 @@ def test_checkpoints_are_removed_by_number(tmp_path: Path) -> None:
         assert names(folder.path / "checkpoints") == sorted(kept)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"name: [", b"name: \xff", b"nmae: run\n"])
-def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "no such configuration file"),
+        (b"", "is empty"),
+        (b"name: [", "line 1: "),
+        (b"name: \xff", "not valid UTF-8"),
+        (b"nmae: run\n", "line 1: nmae: unknown key; nearest: name"),  # as of another version
+    ],
+)
+def test_why_a_configuration_cannot_be_read_is_said(tmp_path: Path, content: bytes | None, why: str) -> None:
     path = with_state(tmp_path / "run", config())
     if content is None:
         (path / "config.yaml").unlink()
     else:
         (path / "config.yaml").write_bytes(content)
-    with pytest.raises(UserError, match=r"config\.yaml: gone or damaged, .*--overwrite"):
+    with pytest.raises(UserError, match=rf"(?s)cannot be resumed .*--overwrite.*config\.yaml.*{why}"):
         RunFolder.open(path, config(), resume=True)
