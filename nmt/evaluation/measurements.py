@@ -6,14 +6,15 @@ Sennrich (2017), EACL E17-2060, on contrastive pairs. Their interval is Wilson's
 10.1080/01621459.1927.10502953: it stays within 0 and 1 and is right for few pairs, too.
 """
 
+import json
 import math
-from typing import Any, Literal, NamedTuple
-
-from pydantic import BaseModel, Field, ValidationError
+from typing import Any, NamedTuple
 
 from nmt.errors import counted
 
 FILE = "metrics.jsonl"  # of a run's folder
+_SPLITS = ("train", "valid", "average")
+_LARGEST = 2**53  # of whole numbers: beyond, a float is not exact, and TensorBoard has no room
 Z = 1.959964  # 95% of a normal distribution are within ± so many standard deviations
 
 Record = dict[str, Any]
@@ -25,18 +26,26 @@ def perplexity(loss: float) -> float:
     return math.exp(loss) if loss < 700 else math.inf
 
 
-class _Line(BaseModel, extra="allow", strict=True, allow_inf_nan=False):
-    __pydantic_extra__: dict[str, float | None]
-    step: int = Field(ge=0)
-    split: Literal["train", "valid", "average"]
-
-
 def measurement(line: bytes) -> Record | None:
-    """The record that a line holds; None when it holds none: somebody may have damaged or edited the file."""
+    """The record that a line holds: `step`, `split` and numbers, of which null is one.
+
+    None when it holds none: somebody may have damaged or edited the file.
+    """
     try:
-        return _Line.model_validate_json(line).model_dump() if line.endswith(b"\n") else None
-    except ValidationError:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
         return None
+    if not isinstance(record, dict) or not line.endswith(b"\n"):
+        return None
+    step = record.get("step")
+    first = 1 if record.get("split") == "train" else 0  # a model may be validated before it is trained
+    if record.get("split") not in _SPLITS or type(step) is not int or step < first:
+        return None
+    for name, value in record.items():
+        fits = abs(value) <= _LARGEST if type(value) is int else type(value) is float and math.isfinite(value)
+        if name != "split" and not (name.isprintable() and (fits or value is None)):  # true and false are no numbers
+            return None
+    return record
 
 
 class Contrast(NamedTuple):

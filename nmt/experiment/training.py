@@ -159,7 +159,7 @@ def _train(request: Request, folder: RunFolder, log: Log, processes: Processes) 
         _report_vocabulary(request, prepared, log)
     trainer = _trainer(request, folder, log, processes, prepared, model, state)
     if processes.is_first:
-        trainer.records = Records(folder.path, trainer.progress, log)
+        trainer.records = Records(folder.path, {} if state is None else state.numbers, trainer.progress, log)
     try:
         with nullcontext() if request.program is None else handled(leaving(request.program)):
             trainer.train()

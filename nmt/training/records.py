@@ -9,14 +9,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from nmt.evaluation import metrics
 from nmt.evaluation.measurements import Record, measurement
-from nmt.files import open_refusing_links, written_atomically
+from nmt.files import new_digest, open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.corpus_loss import Validation
 from nmt.training.progress import Progress
@@ -30,17 +30,18 @@ _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoint
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, progress: Progress, log: Log) -> None:
+    def __init__(self, folder: Path, state: Mapping[str, Any], progress: Progress, log: Log) -> None:
         """Continue `folder`'s records: of those in metrics.jsonl, the ones that the run had written at `progress`.
 
-        `log` is told of damage.
+        `state` has what `saved` returned then, among others, and is empty for a new run. `log` is told of damage.
         """
         self._path = folder / METRICS
         self._folder = folder
         for update, path in files_of_updates(folder, VALIDATIONS):
             if not progress.is_after(update, "valid"):
                 path.unlink()
-        lines = _saved_lines(self._path, progress, log)
+        lines = _saved_lines(self._path, state, progress, log)
+        self._digest = new_digest(b"".join(lines))
         is_shown = progress.validated == progress.update  # all of that step
         step = progress.update + is_shown
         self._board = Board(folder / TENSORBOARD, step=step)
@@ -49,16 +50,20 @@ class Records:
                 self._board.write(record)
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
-    def save(self) -> None:
-        """Have the disk hold what was written so far: a saved state will count on it."""
+    def saved(self) -> dict[str, Any]:
+        """The checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
         self._board.save()
+        self._file.flush()
         os.fsync(self._file.fileno())
+        return {"recorded": self._digest.hexdigest()}
 
     def write(self, record: Record) -> None:
         """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
         infinite = {name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)}
         record = {**record, **dict.fromkeys(infinite)}
-        self._file.write(json.dumps(record) + "\n")
+        line = json.dumps(record) + "\n"
+        self._digest.update(line.encode())
+        self._file.write(line)
         self._file.flush()
         self._board.write(record)
 
@@ -75,7 +80,7 @@ class Records:
             self._file.close()
 
 
-def _saved_lines(path: Path, progress: Progress, log: Log) -> list[bytes]:
+def _saved_lines(path: Path, state: Mapping[str, Any], progress: Progress, log: Log) -> list[bytes]:
     """Leave in the file the records that had been written at `progress`, and return their lines.
 
     A line that cannot be read is left out; the others stay. The last one may have been cut short by a kill.
@@ -83,13 +88,16 @@ def _saved_lines(path: Path, progress: Progress, log: Log) -> list[bytes]:
     with open_refusing_links(path, "a+b") as file:
         file.seek(0)
         lines = list(file)
-    read = [(line, measurement(line)) for line in lines]
-    kept = [line for line, one in read if one is not None and progress.is_after(one["step"], one["split"])]
+    kept = []
+    for line in lines:
+        record = measurement(line)
+        if record is not None and progress.is_after(record["step"], record["split"]):
+            kept.append(line)
     if kept != lines:
         with written_atomically(path, "wb") as file:
             file.writelines(kept)
-    if damaged := [number for number, (_, one) in enumerate(read[:-1], start=1) if one is None]:
-        log(f"warning: {path}: line {damaged[0]:,} is damaged; every line that can be read stays")
+    if state and new_digest(b"".join(kept)).hexdigest() != state["recorded"]:
+        log(f"warning: {path}: has changed since the state was saved; every line that can be read stays")
     return kept
 
 

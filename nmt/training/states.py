@@ -37,7 +37,7 @@ from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.update import chosen_computing
 
 KIND = "training state"
-NUMBERS = ("progress", "schedule", "before_end", "config", "data", "surroundings")
+NUMBERS = ("progress", "schedule", "recorded", "before_end", "config", "data", "surroundings")
 
 
 class State(NamedTuple):
@@ -177,9 +177,10 @@ class SavedStates:
         self.schedule.restore(numbers["schedule"])
         return progress
 
-    def numbers(self, progress: Progress) -> dict[str, Any]:
-        """How far the run has come."""
-        return {"progress": asdict(progress), "schedule": self.schedule.state()}
+    def numbers(self, progress: Progress, records: Records | None) -> dict[str, Any]:
+        """How far the run has come, and what it has written in its records."""
+        recorded = {} if records is None else records.saved()
+        return {"progress": asdict(progress), "schedule": self.schedule.state(), **recorded}
 
     def _needed(self, progress: Progress) -> set[int]:
         """The updates whose checkpoints are kept: those of this point, and those from which a longer run goes on."""
@@ -194,7 +195,7 @@ class SavedStates:
         Raises Diverged when the weights or the optimizer are not finite; nothing is written then.
         """
         numbers = {
-            **self.numbers(progress),
+            **self.numbers(progress, records),
             "before_end": self.before_end,
             "config": self._text,
             "data": self.data,
@@ -207,9 +208,8 @@ class SavedStates:
         if torch.cuda.is_available():
             mine |= {f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
         random_states = self.processes.gather({name: state.tolist() for name, state in mine.items()})
-        if records is None:
+        if not self.processes.is_first:
             return
-        records.save()
         tensors, texts = self._tensors(random_states), {"numbers": json.dumps(numbers)}
         former_path = self.folder.previous_state_path
         write_tensors(self.folder.state_path, tensors, kind=KIND, texts=texts, former=former_path)

@@ -315,7 +315,7 @@ class Trainer:
     def _begin_end(self) -> None:
         """Note the point from which a longer run would go on, and report the last updates."""
         if self.states.before_end is None:
-            self.states.before_end = self.states.numbers(self.progress)
+            self.states.before_end = self.states.numbers(self.progress, self.records)
         if self.progress.window.updates:
             self._report()
 

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from nmt.training.states import read_state
 from tests.conftest import data_section, make_synthetic_corpus, write_texts
 
-TIMES = {"seconds", "target_tokens_per_second"}
+TIMES = {"seconds", "target_tokens_per_second", "recorded"}  # the last is a checksum of metrics.jsonl, times and all
 STATES = STATE, PREVIOUS_STATE = "state.safetensors", "state.1.safetensors"
 
 

@@ -50,7 +50,7 @@ class Model(nn.Linear):
         return self.weight
 
 
-RECORDS: Any = SimpleNamespace(save=lambda: None)
+RECORDS: Any = SimpleNamespace(saved=lambda: {"recorded": 0})
 PAIR = {"source": "a", "target": "b"}
 DATA = {"source_language": "a", "target_language": "b", "train": PAIR, "valid": PAIR}
 CONFIG = Config.model_validate({"name": "small", "data": DATA})
@@ -143,7 +143,7 @@ def test_the_names_in_the_file(folder: RunFolder) -> None:
     moments = {f"optimizer.{index}.{name}" for index in range(2) for name in ("step", "exp_avg", "exp_avg_sq")}
     weights = {f"{kind}.{name}" for kind in ("model", "average") for name in ("weight", "bias")}
     assert tensors.keys() == {"random.0.cpu"} | weights | moments
-    numbers = {"progress", "schedule", "before_end", "config", "data", "surroundings"}
+    numbers = {"progress", "schedule", "recorded", "before_end", "config", "data", "surroundings"}
     assert json.loads(texts["numbers"]).keys() == numbers
 
 
