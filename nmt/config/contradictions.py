@@ -146,6 +146,8 @@ def _pretrained_embeddings(config: Config, problems: Problems) -> None:
     if embeddings is None:
         return
     source, target = embeddings.source, embeddings.target
+    if source is None and target is None:
+        problems.append(problem_at("model.embeddings", "names no file; give source, target, or both, or leave it out"))
     if tie == "all" and source is not None and target is not None and source != target:
         message = f"contradicts source: {source}, for with tie_embeddings: all both are one; give one of the two"
         problems.append(problem_at("model.embeddings.target", message))

@@ -18,6 +18,7 @@ from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.initialization import usual_range
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from nmt.ops.recurrence import LSTM
 from nmt.ops.reset_first import ResetFirst
 
 FAMILIES: Families = {
@@ -76,6 +77,10 @@ def _cells(model: ModelConfig, problems: list[Problem]) -> None:
     if decoder.layer_normalization and isinstance(CELLS[decoder.cell], ResetFirst):
         message = f"true is not for cell: {decoder.cell}, whose form Ba et al. (2016) do not normalize; use gru or lstm"
         problems.append(problem_at("model.decoder.layer_normalization", message))
+    bias = model.initialization.forget_bias
+    if bias and LSTM not in (CELLS[model.encoder.cell], CELLS[decoder.cell]):
+        message = f"{bias:g} has no effect: neither model.encoder.cell nor model.decoder.cell is lstm; remove it"
+        problems.append(problem_at("model.initialization.forget_bias", message))
 
 
 def _copied_state(model: ModelConfig, problems: list[Problem]) -> None:
@@ -149,9 +154,15 @@ def _without_context(model: ModelConfig, problems: list[Problem]) -> None:
     if not DECODERS[model.decoder.type].without_context:
         message = f"{model.decoder.type} needs a context, which score: {name} has not; use luong or bahdanau"
         problems.append(problem_at("model.decoder.type", message))
-    if state in ("final", "forward") and encoder.bidirectional and encoder.layers == 1:  # those below the top need both
+    one_direction = state in ("final", "forward") and encoder.bidirectional and encoder.layers == 1
+    if one_direction:  # with more layers those below the top need both
         message = f"true has no effect with attention.score: {name} and initial_state: {state}; use false, mean or copy"
         problems.append(problem_at("model.encoder.bidirectional", message))
+    readers = {"mean": ("output_dropout", "layer_normalization", "directions"), "copy": ("directions",)}
+    for key in changed(encoder, "output_dropout", "layer_normalization", "directions"):
+        if key not in readers.get(state, ()) and not (one_direction and key == "directions"):
+            message = f"has no effect with attention.score: {name} and initial_state: {state}, for nothing reads it"
+            problems.append(problem_at(f"model.encoder.{key}", message))
 
 
 def start_warnings(model: ModelConfig, training: TrainingConfig) -> list[str]:

@@ -85,6 +85,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),
         # pretrained vectors
         (
+            "model: {embeddings: {freeze: true}}",
+            "model.embeddings",
+            "names no file; give source, target, or both, or leave it out",
+        ),
+        (
             "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
             "model.embeddings.target",
             "contradicts source: ",

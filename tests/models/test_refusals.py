@@ -125,6 +125,16 @@ COPIED = "decoder: {initial_state: copy, layers: 2}"  # hidden_size: 512
             BIDIRECTIONAL,
             "true has no effect with attention.score: none and initial_state: forward",
         ),
+        (
+            f"attention: {{score: none}}, encoder: {{output_dropout: 0.1, layers: 2}}, {COPIED}",
+            "encoder.output_dropout",
+            "nothing reads it",
+        ),
+        (
+            f"attention: {{score: none}}, encoder: {{layer_normalization: true, layers: 2}}, {COPIED}",
+            "encoder.layer_normalization",
+            "has no effect with attention.score: none and initial_state: copy",
+        ),
         # one context for all steps: the backward direction has read nothing but </s> there
         ("attention: {score: fixed}", BIDIRECTIONAL, "true does not go with attention.score: fixed"),
         (f"attention: {{score: fixed}}, decoder: {{{MEAN}}}", BIDIRECTIONAL, "true does not go with"),
@@ -148,6 +158,7 @@ COPIED = "decoder: {initial_state: copy, layers: 2}"  # hidden_size: 512
             BIDIRECTIONAL,
             "alternate, which needs two directions",
         ),
+        ("initialization: {forget_bias: 1}", "initialization.forget_bias", "1 has no effect"),
     ],
 )
 def test_one_mistake(refusals: Refusals, model: str, key: str, words: str) -> None:
