@@ -122,6 +122,9 @@ def _trained_models(config: Config, problems: Problems) -> None:
     if subwords.byte_fallback and subwords.type == "word":
         message = "true contradicts type: word, where a ▁ would precede unknown words; use bpe, unigram or char"
         problems.append(problem_at("subwords.byte_fallback", message))
+    elif subwords.byte_fallback and subwords.size <= 260:
+        message = f"{subwords.size} is too small: 256 bytes and 4 special symbols leave no piece for text"
+        problems.append(problem_at("subwords.size", message))
 
 
 def _tied_embeddings(config: Config, problems: Problems) -> None:

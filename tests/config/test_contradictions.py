@@ -81,6 +81,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {vocabulary: v, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on whole words"),
         # subword models that are trained
         ("subwords: {lowercase: true, normalization: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
+        ("subwords: {type: char, byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
         ("subwords: {type: word, byte_fallback: true}", "subwords.byte_fallback", "true contradicts type: word"),
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),
         # pretrained vectors
@@ -210,6 +211,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         FILTERED % "max_length: 50, max_length_ratio: 49.5",
         "subwords: {model: m, sampling: {alpha: 0.1}}",  # only the model knows its type
         "subwords: {source_model: s, target_model: t, joint: false}",
+        "subwords: {type: char, byte_fallback: true, size: 261}",
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
         "model: {encoder: {residual: true, layers: 2}, decoder: {residual: true, layers: 2}}",
