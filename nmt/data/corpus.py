@@ -245,8 +245,10 @@ def _check_form(name: str, beginning: bytes, *, is_utf8: bool = True) -> None:
         )
     if beginning.startswith(b"PK\x03\x04"):
         raise UserError(f"{name}: is a ZIP archive, such as .xlsx or .docx; save it as CSV or as text, in UTF-8")
-    if is_utf8 and beginning.startswith(_UTF16_MARKS):
-        raise UserError(f"{name}: looks like UTF-16, which iconv -f UTF-16 -t UTF-8 FILE > NEW converts")
+    is_marked = beginning.startswith(_UTF16_MARKS)
+    if is_utf8 and (is_marked or b"\0" in beginning[:2]):  # half of an ASCII character
+        order = "" if is_marked else "BE" if beginning.startswith(b"\0") else "LE"
+        raise UserError(f"{name}: looks like UTF-16, which iconv -f UTF-16{order} -t UTF-8 FILE > NEW converts")
 
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:

@@ -188,7 +188,7 @@ class RunFolder:
             problems: list[str] = []
             with collected(problems):
                 read_config(self.config_path)  # says why not
-            ways = "put it back, give another --output, or --overwrite to remove that run"
+            ways = "put it back or mend it, give another --output, or --overwrite to remove that run"
             raise UserError(f"{self.path}: the run cannot be resumed without its configuration; {ways}", *problems)
         moved, _, obstacles = continuation(saved, start.config)
         changes = "".join(f"\n  {change}" for change in obstacles or differences(saved, start.config).values())
