@@ -215,21 +215,24 @@ def add_the_example(folder: Path) -> None:
 
 # ----------------------------------------------------------------------------------------------------- running them
 
-OF_STARTERS = {"max_updates: 30000": "max_updates: 100", "validate_every: 400 updates": "validate_every: 50 updates"}
+OF_STARTERS = {"max_updates: 30000": "max_updates: 100", r"validate_every: \d+ updates": "validate_every: 50 updates"}
 
 
 def before_training(command: str, folder: Path) -> None:
     """Remove what stands for the run that a command makes, and have it end soon where its settings are a starter's."""
-    for run in re.findall(r"train .*--output runs/(\w+)", command):
-        for stand_in in (folder / "runs").glob(f"{run}*"):  # a loop over seeds makes several
-            if stand_in.is_symlink():
-                stand_in.unlink()
+    runs = re.findall(r"train .*--output runs/(\w+)", command)
     for name in re.findall(r"train .*--config ([\w./-]+\.yaml)", command):
         if (folder / name).is_file():  # made by a command before
             text = (folder / name).read_text(encoding="utf-8")
+            if not re.search("--dry-run|--output|name=", command):
+                runs += re.findall(r"^name: ([\w.-]+)", text, re.MULTILINE)
             for setting, shorter in OF_STARTERS.items():
-                text = text.replace(setting, shorter)
+                text = re.sub(setting, shorter, text)
             (folder / name).write_text(text, encoding="utf-8")
+    for run in runs:
+        for stand_in in (folder / "runs").glob(f"{run}*" if f"{run}$" in command else run):  # runs/seed$seed
+            if stand_in.is_symlink():
+                stand_in.unlink()
 
 
 def start_server(command: str, servers: ExitStack, **options: Any) -> int:
@@ -256,11 +259,8 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
         add_the_example(folder)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
-    made = {"data/mine/my.yaml": "mine", "my.yaml": "my_first_model", "new.yaml": "new", "demo": "demo"}
-    for config, run in made.items():
-        training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*(--dry-run|--output|name=))"
-        if any(re.match(training, command.text) for command in listed):
-            (folder / "runs" / run).rename(folder / f"{run}.before")  # the document makes it
+    if any(re.match(r"nmt-train --config demo(?!.*(--dry-run|--output|name=))", command.text) for command in listed):
+        (folder / "runs" / "demo").rename(folder / "demo.before")  # the document makes it
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
     failed = 0
