@@ -39,16 +39,24 @@ class Shortlist(NamedTuple):
     target_size: int  # of the vocabulary
     vocabularies: tuple[str, str]  # fingerprints of the source's and the target's
     digest: str | None = None  # the checksum that is in its file; None before it is in one
+    name: str = "the shortlist"  # what messages call it
 
-    def check(self, vocabularies: Vocabularies, *, name: str = "the shortlist") -> None:
-        """Raise UserError where it was made for other vocabularies; the message calls it `name`."""
+    def checked(self, vocabularies: Vocabularies) -> "Shortlist":
+        """Itself. Raises UserError where it was made for other vocabularies, or its parts do not fit these."""
         pairs = zip(self.vocabularies, fingerprints(vocabularies), strict=True)
         differing = [side for side, (ours, theirs) in zip(_SIDES, pairs, strict=True) if ours != theirs]
         if differing:
             raise UserError(
-                f"{name} was made for another model, with another {' and '.join(differing)} vocabulary; make one with "
-                "nmt-shortlist for this model"
+                f"{self.name} was made for another model, with another {' and '.join(differing)} vocabulary; make one "
+                "with nmt-shortlist for this model"
             )
+        ids = np.concatenate([self.translations.ravel(), self.frequent.ravel()])
+        fits = self.translations.shape[:1] == (vocabularies.source.size,) and self.frequent.ndim == 1
+        fits &= self.translations.ndim == 2 and self.target_size == vocabularies.target.size
+        fits = fits and bool((self.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
+        if not fits or bool(((ids < 0) | (ids >= self.target_size)).any()):
+            raise UserError(f"{self.name}: damaged: its parts do not fit the vocabularies it was made for")
+        return self
 
     def columns(self, source: Array, required: Sequence[list[int]]) -> "Columns":
         """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
@@ -143,11 +151,8 @@ def save_shortlist(path: Path, shortlist: Shortlist) -> None:
     write_tensors(path, tensors, kind=KIND, texts={**texts, "target_size": str(shortlist.target_size)})
 
 
-def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
-    """Read a shortlist for these vocabularies.
-
-    Raises UserError when the file is damaged, no shortlist, or one of another model.
-    """
+def load_shortlist(path: Path) -> Shortlist:
+    """Read a shortlist, which is still to be `checked`. Raises UserError when the file is damaged, or no shortlist."""
     with open_tensors(path, kind=KIND) as file:
         contents, tensors, texts = file.contents(), file.tensors, file.texts
     try:
@@ -156,14 +161,6 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
             for name in _ARRAYS
         )
         vocabularies_of = texts["source"], texts["target"]
-        shortlist = Shortlist(translations, frequent, int(texts["target_size"]), vocabularies_of, file.digest)
+        return Shortlist(translations, frequent, int(texts["target_size"]), vocabularies_of, file.digest, str(path))
     except (KeyError, ValueError) as error:  # also of other shapes than NumPy takes
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
-    shortlist.check(vocabularies, name=str(path))
-    ids = np.concatenate([shortlist.translations.ravel(), shortlist.frequent.ravel()])
-    fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.ndim == 1
-    fits &= shortlist.translations.ndim == 2 and shortlist.target_size == vocabularies.target.size
-    fits = fits and bool((shortlist.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
-    if not fits or bool(((ids < 0) | (ids >= shortlist.target_size)).any()):
-        raise UserError(f"{path}: damaged: its parts do not fit the vocabularies it was made for")
-    return shortlist

@@ -109,8 +109,6 @@ class Translator:
         form of the source text, if they are known; they change no translation. `learned`: what `decoding.protect` names
         and the models are shown all the same (see `nmt.protected`).
         """
-        if shortlist is not None:
-            shortlist.check(vocabularies)
         if isinstance(models, Sequence):
             from nmt.decoding.scorer import Scorer
 
@@ -120,7 +118,7 @@ class Translator:
         self.decoding = decoding or DecodingConfig()
         self.device = _usable(device)
         self.longest_segment = longest_segment
-        self.shortlist = shortlist
+        self.shortlist = shortlist and shortlist.checked(vocabularies)
         self.languages = languages or Languages()
         self.longest_trained = longest_trained
         self.source_form = source_form
@@ -177,7 +175,7 @@ class Translator:
         if shortlist is not None:
             from nmt.decoding.shortlist import load_shortlist
 
-            listed = load_shortlist(Path(shortlist), first.vocabularies)
+            listed = load_shortlist(Path(shortlist))  # checked once the models are known to be whole
         files = _Files(
             [one.path.absolute() for one in loaded],
             [*(one.file.digest for one in loaded), None if listed is None else listed.digest],

@@ -36,7 +36,7 @@ def test_from_text_to_translations(trained: Path, capsys: Capture) -> None:
     assert said.out == ""
     assert said.err == "nmt-shortlist: learned from 120 of 120 pairs\n"
     vocabularies = Translator.load(trained).vocabularies
-    loaded = load_shortlist(path, vocabularies)
+    loaded = load_shortlist(path).checked(vocabularies)
     assert loaded.translations.shape == (PIECES, 5)  # and the piece itself, the vocabulary being joint
     assert loaded.frequent.shape == (2,)
 

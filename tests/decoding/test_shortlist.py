@@ -256,23 +256,33 @@ def test_pieces_of_a_text_cut_at_random(vocabularies: Vocabularies, pairs: Pairs
 
 def test_the_file(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, pairs: Pairs) -> None:
     save_shortlist(tmp_path / "one", small)
-    loaded = load_shortlist(tmp_path / "one", vocabularies)
+    loaded = load_shortlist(tmp_path / "one").checked(vocabularies)
     assert np.array_equal(loaded.translations, small.translations)
     assert np.array_equal(loaded.frequent, small.frequent)
     assert loaded[2:4] == small[2:4]
     save_shortlist(tmp_path / "two", train_shortlist(pairs, vocabularies, translations=2, most_frequent=3)[0])
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     save_shortlist(tmp_path / "none", small._replace(frequent=small.frequent[:0]))
-    assert len(load_shortlist(tmp_path / "none", vocabularies).frequent) == 0
+    assert len(load_shortlist(tmp_path / "none").checked(vocabularies).frequent) == 0
 
 
 def test_a_shortlist_of_another_model(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, apart) -> None:
     save_shortlist(tmp_path / "list", small)
     with pytest.raises(UserError, match="list was made for another model, with another source and target vocabulary"):
-        load_shortlist(tmp_path / "list", apart)
+        load_shortlist(tmp_path / "list").checked(apart)
     half = Vocabularies(vocabularies.source, apart.target)
     with pytest.raises(UserError, match="the shortlist was made for another model, with another target vocabulary;"):
         Translator([network(source_size=SIZE, target_size=60)], half, shortlist=small)
+
+
+def test_a_model_with_a_damaged_vocabulary_is_what_is_said(tmp_path: Path) -> None:
+    """And not that the shortlist of somebody who has done nothing wrong is for other vocabularies."""
+    save_known_model(tmp_path / "model", ["Today", "dance"], ["Heute", "tanzen"], [(0, 0), (1, 1)])
+    vocabularies = Translator.load(tmp_path / "model").vocabularies
+    save_shortlist(tmp_path / "list", train_shortlist([("Today", "Heute")], vocabularies)[0])
+    (tmp_path / "model").write_bytes((tmp_path / "model").read_bytes().replace(b"dance", b"dancd"))
+    with pytest.raises(UserError, match=r"model: damaged: its content is not what was written"):
+        Translator.load(tmp_path / "model", shortlist=tmp_path / "list")
 
 
 def test_a_missing_shortlist_is_said_without_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +297,7 @@ def test_a_shape_that_numpy_does_not_take(tmp_path: Path, vocabularies: Vocabula
     odd = {name: torch.empty((2**62, 0), dtype=torch.int64) for name in ("translations", "frequent")}
     write_tensors(tmp_path / "list", odd, kind="shortlist", texts={"target_size": "1", "source": "", "target": ""})
     with pytest.raises(UserError, match="list: damaged: its parts do not fit together"):
-        load_shortlist(tmp_path / "list", vocabularies)
+        load_shortlist(tmp_path / "list").checked(vocabularies)
 
 
 def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist) -> None:
@@ -297,15 +307,15 @@ def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortl
     for damaged in (content[: len(content) // 2], content[:-1] + bytes([content[-1] ^ 1]), b"", b"text\n" * 99):
         path.write_bytes(damaged)
         with pytest.raises(UserError, match="list: damaged"):
-            load_shortlist(path, vocabularies)
+            load_shortlist(path).checked(vocabularies)
     save_shortlist(path, small._replace(frequent=np.array([SIZE])))
     with pytest.raises(UserError, match="list: damaged: its parts do not fit the vocabularies"):
-        load_shortlist(path, vocabularies)
+        load_shortlist(path).checked(vocabularies)
     write_tensors(path, {"frequent": torch.from_numpy(small.frequent)}, kind="shortlist", texts={})
     with pytest.raises(UserError, match="list: damaged: its parts do not fit together"):
-        load_shortlist(path, vocabularies)
+        load_shortlist(path).checked(vocabularies)
     write_tensors(path, {}, kind="model", texts={})
     with pytest.raises(UserError, match="list: not a shortlist of this toolkit, but a model"):
-        load_shortlist(path, vocabularies)
+        load_shortlist(path).checked(vocabularies)
     with pytest.raises(UserError, match=r"missing: cannot be read \(No such file"):
-        load_shortlist(tmp_path / "missing", vocabularies)
+        load_shortlist(tmp_path / "missing").checked(vocabularies)

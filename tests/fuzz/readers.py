@@ -346,8 +346,8 @@ def prepare_shortlist(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        if not refused(lambda: load_shortlist(path, translator.vocabularies)):
-            listed = load_shortlist(path, translator.vocabularies)
+        if not refused(lambda: load_shortlist(path).checked(translator.vocabularies)):
+            listed = load_shortlist(path).checked(translator.vocabularies)
             narrow = Translator(translator.models, translator.vocabularies, shortlist=listed)
             refused(lambda: list(narrow.translate([LINE], SHORT)))
 
