@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from nmt.cli.options import missing, unequal_counts, without_effect
-from nmt.cli.outputs import write_text
+from nmt.cli.outputs import failing_as
 from nmt.cli.parser import Parser, command, say
 from nmt.errors import collected, nothing_at, refuse
 
@@ -90,7 +90,9 @@ def main(options: argparse.Namespace, problems: list[str]) -> None:
         for line in dry_run(read_request(options.output / CONFIGURATION, settings=settings), log=log):
             tried.append(line)  # one by one, for in between it logs
     tried += (f"nmt-train fails here: {problem}" for problem in problems)
-    write_text(str(options.output / REPORT), "".join(f"{line}\n" for line in (*report, *tried)))
+    path = options.output / REPORT
+    with failing_as(str(path)), open(path, "a", encoding="utf-8", newline="\n") as file:  # leaves nothing beside it
+        file.write("".join(f"{line}\n" for line in tried))
     say(f"{tried[-1]}\n")
 
 

@@ -17,13 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
+import nmt.cli.init_folder
 import nmt.cli.translation
 import nmt.experiment.training  # noqa: F401 - what commands import late, and the forking process before them
-from nmt.cli import shortlist, train, translate
+from nmt.cli import init, shortlist, train, translate
 from tests.torture.faults import Fault, Striker
 from tests.torture.operations import Operation
 
-MAINS = {"train": train.main, "translate": translate.main, "shortlist": shortlist.main}
+MAINS = {"init": init.main, "train": train.main, "translate": translate.main, "shortlist": shortlist.main}
 MEMORY = 3 << 30  # bytes that a child may ask for
 PATIENCE = 600.0  # seconds that a child has; a busy machine may be slow without anything hanging
 HANGING = -1000  # the exit code of what had to be killed because it did not end

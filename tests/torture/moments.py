@@ -29,7 +29,12 @@ TRANSLATION = {
     "the chunks' description": r"out\.chunks-\w+",
     "joining the chunks": r"out\.?",
 }
-FILES = {"training": TRAINING, "fine-tuning": {"the origin's copy": r"run/\.?init_from"}, "translation": TRANSLATION}
+FILES = {
+    "training": TRAINING,
+    "fine-tuning": {"the origin's copy": r"run/\.?init_from"},
+    "translation": TRANSLATION,
+    "making data": {"what nmt-init makes": r"/data\b"},
+}
 # Of a training: a function, and those of its calls that are meant.
 CALLS = {
     "accumulation": ("torch:Tensor.backward", range(2, 19, 2)),

@@ -8,9 +8,10 @@ from tests.torture import damage, kills, together
 from tests.torture.faults import ERRORS, Fault
 from tests.torture.kills import Trial
 from tests.torture.moments import CALLS, moments
-from tests.torture.scene import RANKS, Scene
+from tests.torture.scene import JOBS, RANKS, Scene
 
 KILLS, FLIPS, OTHERS = "kills", "flips", "others"
+UNBOUNDED = 1 << 30
 GROUPS = (KILLS, FLIPS, OTHERS)
 SIGNALS = {"terminate": "SIGTERM", "interrupt": "SIGINT", "interrupt twice": "SIGINT twice"}
 FAILURES = {action: f"{action} (refused by the system call)" for action in ERRORS}
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     fault: str
     moment: str
     trial: Trial
-    most: int = 1 << 30
+    most: int = UNBOUNDED
 
     @property
     def name(self) -> str:
@@ -42,16 +43,17 @@ def rows(scene: Scene) -> list[Row]:
 def _struck(scene: Scene) -> Iterator[Row]:
     """A fault before a file operation, or before a call of a function."""
     for job, operations in scene.operations.items():
+        most = 4 if JOBS[job].makes else UNBOUNDED
         for moment, numbers in moments(job, operations).items():
-            yield Row(KILLS, "kill -9", moment, kills.at(job, "kill", _operation("kill", numbers)))
+            yield Row(KILLS, "kill -9", moment, kills.at(job, "kill", _operation("kill", numbers)), most)
             for action, title in SIGNALS.items():
-                yield Row(KILLS, title, moment, kills.at(job, action, _operation(action, numbers)))
+                yield Row(KILLS, title, moment, kills.at(job, action, _operation(action, numbers)), most)
             for action, title in FAILURES.items():
-                yield Row(OTHERS, title, moment, kills.at(job, action, _operation(action, numbers)))
+                yield Row(OTHERS, title, moment, kills.at(job, action, _operation(action, numbers)), most)
         everywhere = list(range(1, len(operations) + 1))
-        yield Row(OTHERS, "clock set back", job, kills.at(job, "clock", _operation("clock", everywhere)))
-        yield Row(OTHERS, "slow disk, kill -9", job, kills.any_time(job, delay=0.005))
-        yield Row(OTHERS, "quota (files limited)", job, kills.file_limit(job))
+        yield Row(OTHERS, "clock set back", job, kills.at(job, "clock", _operation("clock", everywhere)), most)
+        yield Row(OTHERS, "slow disk, kill -9", job, kills.any_time(job, delay=0.005), most)
+        yield Row(OTHERS, "quota (files limited)", job, kills.file_limit(job), most)
     for moment, (target, calls) in CALLS.items():
         for action, title in {"kill": "kill -9", **SIGNALS}.items():
             yield Row(KILLS, title, moment, kills.at("training", action, _call(action, target, calls)))

@@ -5,9 +5,12 @@ All paths in it are relative, so that each trial has a copy of its own to break.
     corpus/…, train.yaml            a training of 9 updates in run/, with every random state
     model.safetensors, tune.yaml    its best model, and a fine-tuning of it, in run/ too
     translator.safetensors          a random model, with which text is translated in chunks, by a shortlist and more
+    pairs.tsv                       a table, of which nmt-init makes the folder data
 """
 
 import json
+import random
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +23,7 @@ from nmt.models.model_file import KIND as MODEL
 from nmt.tensor_file import read_tensors
 from nmt.training.run_folder import PREVIOUS_STATE
 from nmt.training.states import read_state
-from tests.conftest import write_pairs, write_texts
+from tests.conftest import write_lines, write_pairs, write_texts
 from tests.end_to_end.conftest import is_older, shown, timeless, without_times
 from tests.random_model import WORDS, save_random_model, text
 from tests.torture.commands import Child, Ended, call, in_a_child, start, start_ranks
@@ -33,6 +36,7 @@ RANKS = 2
 LINES, CHUNK = 23, 4  # of the text to translate, and of a chunk of it
 TRANSLATION = ("out", "out.align")  # the outputs
 
+INIT = ["--input", "pairs.tsv", "--source-language", "en", "--target-language", "de", "--output", "data"]
 TRAIN = ["--config", "train.yaml", "--output", "run", "--device", "cpu"]
 TUNE = ["--config", "tune.yaml", "--output", "run", "--device", "cpu"]
 TRANSLATE = ["--model", "translator.safetensors", "--input", "text", "--output", "out", "--alignments", "out.align"]
@@ -54,6 +58,7 @@ class Job(NamedTuple):
     program: str
     arguments: list[str]
     first: tuple[str, ...] = ()  # options that are needed until it has saved a state
+    makes: str = ""  # the folder that it makes at once, so that it begins anew, or is over
 
     def start(self, folder: Path, fault: Fault | None = None, *, resume: bool = False) -> Child:
         """Begin, or go on."""
@@ -61,18 +66,22 @@ class Job(NamedTuple):
 
     def call(self, folder: Path, fault: Fault | None = None, *, resume: bool = False) -> Ended:
         """Begin, or go on, to the end."""
+        if resume and self.makes and (folder / self.makes).exists():
+            return Ended(0, "", [])
         return self.start(folder, fault, resume=resume).ended()
 
     def words(self, folder: Path, *, resume: bool) -> list[str]:
         """The options with which it begins or goes on in a folder."""
         has_begun = resume and (folder / "run" / "state.safetensors").exists()
-        return [*self.arguments, *(() if has_begun else self.first), *(("--resume",) if resume else ())]
+        goes_on = resume and not self.makes
+        return [*self.arguments, *(() if has_begun else self.first), *(("--resume",) if goes_on else ())]
 
 
 JOBS = {
     "training": Job("train", TRAIN),
     "fine-tuning": Job("train", TUNE, ("--init-from", "model.safetensors")),
     "translation": Job("translate", TRANSLATE),
+    "making data": Job("init", INIT, makes="data"),
 }
 
 
@@ -91,8 +100,8 @@ class Scene:
         learn = ["--model", "translator.safetensors", "--source", "text", "--target", "text"]
         few = ["--translations", "5", "--most-frequent", "5", "--output", "shortlist.safetensors"]
         _expect_success(call("shortlist", [*learn, *few], self.begin))
-        self._finish("fine-tuning")
-        self._finish("translation")
+        for job in ("fine-tuning", "translation", "making data"):
+            self._finish(job)
         for ended in self.call_ranks(self.copy(self.whole("training by two")), {}):
             _expect_success(ended)
 
@@ -128,6 +137,9 @@ class Scene:
         if job == "translation":
             changed = [name for name in TRANSLATION if _content(whole / name) != _content(folder / name)]
             return changed + [path.name for path in folder.glob("out.chunks-*")]
+        if job == "making data":  # whose report tells times
+            names = {path.name for path in whole.glob("data/*")} - {"report.txt"}
+            return [name for name in names if _content(whole / "data" / name) != _content(folder / "data" / name)]
         return run_differences(whole / "run", folder / "run")
 
     def leftovers(self, job: str, folder: Path) -> list[str]:
@@ -136,9 +148,11 @@ class Scene:
 
 
 def _names(folder: Path) -> set[str]:
-    """All files, but the cache's, where leavings are removed within a day, and TensorBoard's, whose names are dates."""
+    """All files, but TensorBoard's, whose names are dates, and those in folders that are removed within a day: the
+    cache's, and one that nmt-init has not finished."""
     names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {str(name) for name in names if not {".cache", "tensorboard"} & set(name.parts)}
+    passing = re.compile(r"\.cache|tensorboard|data\.\w+\.partial")
+    return {str(name) for name in names if not any(map(passing.fullmatch, name.parts[:-1]))}
 
 
 def run_differences(whole: Path, run: Path) -> list[str]:
@@ -227,6 +241,9 @@ def _write_texts(folder: Path) -> None:
     }
     write_pairs(folder / "corpus", train=pairs[:24], valid=pairs[40:46])
     write_texts(folder, files)
+    draw = random.Random(1)
+    texts = {" ".join(draw.choices(WORDS, k=6)): None for _ in range(300)}
+    write_lines(folder / "pairs.tsv", ["en\tde", *(f"{line}\t{line[::-1]}" for line in texts)])
     settings = _settings()
     (folder / "train.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     del settings["model"], settings["subwords"]
