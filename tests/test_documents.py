@@ -19,6 +19,7 @@ from torch import nn
 from nmt.cli import evaluate, export, train
 from nmt.cli.commands import COMMANDS
 from nmt.config.allowed import choices, dotted, places
+from nmt.config.loading import read_config
 from nmt.decoding.translator import Translator
 from nmt.models import scores
 from nmt.models.decoders import DECODERS
@@ -26,7 +27,17 @@ from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from tests.conftest import ROOT, make_synthetic_corpus
-from tests.documented import DOCUMENTS, ELSEWHERE, Block, add_the_example, blocks, commands, commands_of, lay_out
+from tests.documented import (
+    DOCUMENTS,
+    ELSEWHERE,
+    Block,
+    add_the_example,
+    before_training,
+    blocks,
+    commands,
+    commands_of,
+    lay_out,
+)
 from tests.random_model import SENTENCES, save_random_model
 
 PARSERS = {program: command.parser() for program, command in COMMANDS.items()}
@@ -129,6 +140,28 @@ def test_commands_of_a_block() -> None:
     ]
     shown = Block("console", "$ a\nits output\n$ b\n", 1)
     assert [command.text for command in commands_of(shown, "page")] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("command", "replaced"),
+    [
+        ("nmt-train --config my.yaml", {"mine"}),
+        ("torchrun --nproc-per-node 4 -m nmt train --config my.yaml --output runs/four", {"four"}),
+        ("for seed in 1 2; do nmt-train --config my.yaml --output runs/seed$seed; done", {"seed1", "seed2"}),
+        ("nmt-train --config my.yaml --dry-run", set()),
+    ],
+)
+def test_a_training_finds_its_folder_free_and_ends_soon(tmp_path: Path, command: str, replaced: set[str]) -> None:
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    for name in ("mine", "four", "seed1", "seed2"):
+        (tmp_path / "runs" / name).symlink_to("demo")
+    text = (ROOT / "configs" / "my_files.yaml").read_text(encoding="utf-8").replace("name: my_files", "name: mine")
+    (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+    before_training(command, tmp_path)
+    left = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert left == {"demo", "mine", "four", "seed1", "seed2"} - replaced
+    shorter = read_config(tmp_path / "my.yaml").config.training
+    assert (shorter.max_updates, shorter.validate_every) == (100, "50 updates")
 
 
 @pytest.fixture(scope="module")

@@ -242,10 +242,11 @@ def prepare_document(folder: Path) -> OneCase:
 
 def prepare_pairs(folder: Path) -> OneCase:
     """A table or a memory of translations, whose ending is the name of the case, as nmt-init reads it."""
+    endings = {ending.encode() for ending, _ in pair_files()}
 
     def one_case(case: bytes) -> None:
         name, _, content = case.partition(b"\n")
-        path = folder / f"pairs.{'csv' if b'/' in name or not name else name.decode('utf-8', 'replace')}"
+        path = folder / f"pairs.{name.decode() if name in endings else 'csv'}"
         path.write_bytes(content)
         pairs: list[Pair] = []
         if path.suffix in (".csv", ".tsv"):
